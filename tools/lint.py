@@ -56,8 +56,8 @@ def all_checks() -> list[Check]:
             "a fragment is YAML with the sections of changelogs/config.yaml.",
             ansible_env,
         ),
-        Check("ruff check", ["ruff", "check", "--quiet", "."], "`ruff check --fix .` mends many."),
-        Check("ruff format", ["ruff", "format", "--check", "--quiet", "."], "run `ruff format .`"),
+        Check("ruff check", ["ruff", "check", "--output-format=concise", "."], "`ruff check --fix .` mends many."),
+        Check("ruff format", ["ruff", "format", "--check", "--output-format=concise", "."], "run `ruff format .`"),
         Check("yamllint", ["yamllint", "--strict", "."], "mend the lines it names."),
         Check(
             "role tables",

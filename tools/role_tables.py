@@ -80,9 +80,7 @@ def table(specs: dict[str, Any]) -> str:
 
 def heading(role: str, specs: dict[str, Any]) -> str:
     main = specs.get("main", {})
-    return (
-        f"# {role}\n\n{as_text(main.get('short_description'))}\n\n## Variables\n\n{BEGIN}\n{END}\n"
-    )
+    return f"# {role}\n\n{as_text(main.get('short_description'))}\n\n## Variables\n\n{BEGIN}\n{END}\n"
 
 
 def renewed(readme: str, new_table: str) -> str:

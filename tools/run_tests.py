@@ -80,9 +80,7 @@ def start_lab() -> subprocess.Popen[bytes]:
     """Build the lab's image beside the other parts, in a process group that can be stopped whole."""
     print(f"Building the lab host meanwhile; progress in {LAB_LOG.relative_to(ROOT)}", flush=True)
     LAB_LOG.parent.mkdir(parents=True, exist_ok=True)
-    commands = (
-        "set -e; for step in 'requirements --install' build; do python lab/lab.py $step; done"
-    )
+    commands = "set -e; for step in 'requirements --install' build; do python lab/lab.py $step; done"
     with LAB_LOG.open("wb") as log:
         return subprocess.Popen(
             ["nice", "bash", "-c", commands],
@@ -128,9 +126,7 @@ def main() -> int:
 
     print("\npart        passed  failed   min")
     for result in results:
-        print(
-            f"{result.part.name:<11} {result.passed:6} {result.failed:7} {clock(result.seconds):>6}"
-        )
+        print(f"{result.part.name:<11} {result.passed:6} {result.failed:7} {clock(result.seconds):>6}")
     print(f"{'together':<27} {clock(time.monotonic() - started):>6}")
     bad = [result.part.name for result in results if result.failed]
     if bad:

@@ -23,9 +23,7 @@ def unpack_collection() -> None:
     argv = ["ansible-galaxy", "collection", "build", "--force", "--output-path", str(BUILD)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(
-            f"{done.stdout}{done.stderr}\nThe collection does not build: see galaxy.yml"
-        )
+        raise SystemExit(f"{done.stdout}{done.stderr}\nThe collection does not build: see galaxy.yml")
     shutil.rmtree(TARGET, ignore_errors=True)
     TARGET.mkdir(parents=True)
     with tarfile.open(next(BUILD.glob("*.tar.gz"))) as archive:

@@ -74,7 +74,7 @@ def target_python(version: Version, interpreter: Path) -> Path:
     python = venv / "bin/python"
     if not (python.exists() and stamp.exists() and stamp.read_text() == want):
         subprocess.run([interpreter, "-m", "venv", "--clear", venv], check=True)
-        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", needs]
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(needs)]
         done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{done.stdout}\npip could not install {needs.name} for {python}")
@@ -122,9 +122,7 @@ def main(args: list[str]) -> int:
         label = f"{version[0]}.{version[1]}"
         print(f"\nPython {label}: tests of what runs on targets", flush=True)
         env = {"PYTHONPATH": str(shipped_ansible())}
-        more_passed, more_failed = run_pytest(
-            target_python(version, found[version]), label, folders, env
-        )
+        more_passed, more_failed = run_pytest(target_python(version, found[version]), label, folders, env)
         passed += more_passed
         failed += more_failed
     if failed:
