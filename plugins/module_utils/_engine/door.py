@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What all area modules share as Ansible sees them: options, result, diff, messages."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any, Dict, List, Mapping
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .engine import Area, run_area
+from .host import LiveHost, MemoHost
+from .journal import Journal, Lock, Locked
+from .values import RISKS, BadWant, Finding, Report, StepResult, worst
+
+COMMON_SPEC: Dict[str, Any] = {
+    "allow_risk": {"type": "str", "choices": list(RISKS), "default": "safe"},
+    "run": {"type": "str", "default": ""},
+}
+
+
+def main(area: Area) -> None:
+    """Bring one area of this host to its wanted state and tell what was found and done."""
+    module = AnsibleModule(argument_spec=dict(area.spec, **COMMON_SPEC), supports_check_mode=True)
+    want = {name: module.params[name] for name in area.spec}
+    try:
+        area.check_want(want)
+    except BadWant as error:
+        module.fail_json(msg=bad_want_message(area, error))
+    mode = "check" if module.check_mode else "apply"
+    run = module.params["run"] or new_run_id()
+    try:
+        if mode == "check":
+            report = run_area(area, want, MemoHost(LiveHost()), mode=mode, allow_risk=module.params["allow_risk"])
+        else:
+            with Lock():
+                report = run_area(
+                    area, want, LiveHost(), mode=mode, allow_risk=module.params["allow_risk"], journal=Journal(), run=run
+                )
+    except Locked as error:
+        module.fail_json(msg=str(error))
+    result = result_of(host_report({area.name: report}, run, mode))
+    finish(module, result, {area.name: report})
+
+
+def host_report(reports: Mapping[str, Report], run: str, mode: str) -> Dict[str, Any]:
+    """The report of a host as docs/report.schema.json has it."""
+    return {
+        "format": 1,
+        "host": socket.gethostname(),
+        "run": run,
+        "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "mode": mode,
+        "state": worst([report.state for report in reports.values()]),
+        "areas": {name: report.to_json() for name, report in reports.items()},
+        "host_facts": {},
+    }
+
+
+def result_of(report: Mapping[str, Any]) -> Dict[str, Any]:
+    """A module's result: the report, and what Ansible makes of it."""
+    steps = [step for area in report["areas"].values() for step in area["steps"]]
+    return {
+        "changed": any(step["status"] in ("planned", "applied") for step in steps),
+        "state": report["state"],
+        "report": report,
+        "diff": diff_of(steps),
+    }
+
+
+def diff_of(steps: List[Mapping[str, Any]]) -> List[Dict[str, str]]:
+    """Ansible's diff: files as they are, all other changes as ``target = value`` lines."""
+    shown = [step for step in steps if step["status"] in ("planned", "applied", "undone")]
+    diffs = [
+        {
+            "before_header": step["target"],
+            "after_header": step["target"],
+            "before": _text(step["before"]),
+            "after": _text(step["after"]),
+        }
+        for step in shown
+        if step["kind"] == "file"
+    ]
+    others = [step for step in shown if step["kind"] != "file"]
+    if others:
+        diffs.append(
+            {
+                "before_header": "live values",
+                "after_header": "live values",
+                "before": "".join("%s = %s\n" % (step["target"], step["before"]) for step in others),
+                "after": "".join("%s = %s\n" % (step["target"], step["after"]) for step in others),
+            }
+        )
+    return diffs
+
+
+def finish(module: Any, result: Dict[str, Any], reports: Mapping[str, Report]) -> None:
+    """End the module: with a failure when an area failed, was put back, or refuses what was asked."""
+    for report in reports.values():
+        for finding in report.findings:
+            if finding.level in ("warn", "fail"):
+                module.warn(sentence(finding))
+        for held in report.steps:
+            if held.status == "blocked" and not any(f.level == "block" for f in report.findings):
+                module.warn("%s is held back: %s" % (held.step.id, held.detail))
+    bad = [
+        finding
+        for report in reports.values()
+        for finding in report.findings
+        if finding.level == "block" or (report.state in ("failed", "rolled_back") and finding.level == "fail")
+    ]
+    if bad or result["state"] in ("failed", "rolled_back"):
+        module.fail_json(msg="\n".join([sentence(f) for f in bad] or [_stuck(reports)]), **result)
+    module.exit_json(**result)
+
+
+def sentence(finding: Finding) -> str:
+    """A finding for a terminal: what is wrong, where, why, and what to do."""
+    return "%s: %s: expected %s, observed %s: %s. To do: %s [%s]" % (
+        finding.id, finding.subject, finding.expected, finding.observed, finding.why, finding.fix, finding.source,
+    )  # fmt: skip
+
+
+def bad_want_message(area: Area, error: BadWant) -> str:
+    """The message for a wanted value that cannot be: the role's variable, what was given, what is allowed."""
+    return "%s_%s: %r is not possible; allowed: %s (option %s of gpufleet.host.%s). Nothing was changed." % (
+        area.role, error.variable, error.given, error.allowed, error.variable, area.name,
+    )  # fmt: skip
+
+
+def new_run_id() -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+
+
+def _stuck(reports: Mapping[str, Report]) -> str:
+    rows: List[StepResult] = [r for report in reports.values() for r in report.steps if r.status in ("failed", "stuck")]
+    return "; ".join("%s: %s" % (row.step.id, row.detail) for row in rows) or "the area could not be brought to its state"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

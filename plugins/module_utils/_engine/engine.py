@@ -1,0 +1,361 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The engine: observe, judge, plan, apply, observe again.
+
+The only place that knows check mode, consent, the journal, rollback and verification.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from .host import Hands, Host, MemoHost
+from .journal import Entry, Journal, originals
+from .values import RISKS, Finding, Report, Step, StepResult, Unknown, worst
+
+# A whole observation: far more than the sum of sane probes, far less than an operator's patience.
+OBSERVE_DEADLINE_S = 120.0
+# Some values arrive a moment after the write (a udev event, a unit that starts): look again, then judge.
+SETTLE_S = (0.0, 0.3, 1.0, 2.0)
+
+Want = Mapping[str, Any]
+Have = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Area:
+    """A subject that is kept as wanted: a name and its functions, nothing inherited.
+
+    ``spec`` is the argument spec of the want; ``check_want`` raises BadWant for what no host could
+    satisfy (pure, also run on the controller); ``observe`` looks at what the want is about; ``plan``
+    and ``judge`` are pure; ``adopt`` turns what was observed into the want's own format.
+    """
+
+    name: str
+    role: str
+    spec: Mapping[str, Any]
+    check_want: Callable[[Want], None]
+    observe: Callable[[Host, Want], Have]
+    plan: Callable[[Want, Have], List[Step]]
+    judge: Callable[[Want, Have], List[Finding]]
+    adopt: Callable[[Have], Dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One observation and what follows from it."""
+
+    have: Have
+    steps: Tuple[Step, ...]
+    findings: Tuple[Finding, ...]
+
+
+def look(area: Area, want: Want, host: Host, deadline_s: float = OBSERVE_DEADLINE_S) -> Look:
+    """Observe, plan and judge once, within a deadline."""
+    found: List[Look] = []
+    failure: List[BaseException] = []
+
+    def work() -> None:
+        try:
+            have = area.observe(host, want)
+            found.append(Look(have, tuple(area.plan(want, have)), tuple(area.judge(want, have))))
+        except BaseException as error:  # handed to the caller below
+            failure.append(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(deadline_s)
+    if failure:
+        raise failure[0]
+    if found:
+        return found[0]
+    return Look({}, (), (_hung(area, deadline_s),))
+
+
+def run_area(
+    area: Area,
+    want: Want,
+    host: Any,
+    *,
+    mode: str,
+    allow_risk: str = "safe",
+    journal: Optional[Journal] = None,
+    run: str = "",
+    settle_s: Sequence[float] = SETTLE_S,
+) -> Report:
+    """Bring one area to its wanted state (``mode`` apply), or say what that would take (audit, check).
+
+    The steps of check are the steps of apply.  ``host`` needs hands for apply only; the caller
+    holds the lock.
+    """
+    seen = look(area, want, host if mode != "apply" else MemoHost(host))
+    results = sort_out(area, seen, allow_risk)
+    before = area.adopt(seen.have) if seen.have else {}
+    interrupted = [_interrupted(area, name) for name in (journal.interrupted(area.name) if journal else [])]
+    todo = [result.step for result in results if result.status == "planned"]
+    if mode != "apply" or not todo or journal is None:
+        findings = tuple(interrupted) + seen.findings
+        if mode == "apply" and journal is not None:
+            _close(journal, area, [finding.subject for finding in interrupted])
+        return Report(state_of(results, seen.findings, mode), tuple(results), findings, before, before)
+
+    journal.begin(run, area.name)
+    _close(journal, area, [finding.subject for finding in interrupted])
+    done, trouble = _apply(todo, host, journal, run, area.name)
+    again = _look_until_settled(area, want, host, allow_risk, settle_s if not trouble else (0.0,))
+    left = [result.step for result in sort_out(area, again, allow_risk) if result.status == "planned"]
+    if not trouble and not left:
+        results = [replace(r, status="applied") if r.status == "planned" else r for r in results]
+        after_results = [r for r in sort_out(area, again, allow_risk) if r.status != "planned"]
+        state = worst(["changed", state_of(after_results, again.findings, mode)])
+        report = Report(
+            state,
+            tuple(_merge(results, after_results)),
+            tuple(interrupted) + again.findings,
+            before,
+            area.adopt(again.have),
+        )
+    else:
+        report = _roll_back(area, want, host, journal, results, done, left, trouble, before, again)
+    journal.end(run, area.name, report.state)
+    return report
+
+
+def sort_out(area: Area, seen: Look, allow_risk: str) -> List[StepResult]:
+    """Which of the planned steps may run: by consent, by blocking findings, by what they require."""
+    blocking = [finding for finding in seen.findings if finding.level == "block"]
+    results: List[StepResult] = []
+    not_run: Dict[str, str] = {}
+    for step in seen.steps:
+        held = [f for f in blocking if not f.blocks or step.id.startswith(f.blocks)]
+        lacking = [name for name in step.requires if name in not_run]
+        if held:
+            result = StepResult(step, "blocked", "%s: %s" % (held[0].id, held[0].why))
+        elif lacking:
+            result = StepResult(step, "skipped", "needs step %s first" % lacking[0])
+        elif step.waits_for_reboot:
+            result = StepResult(step, "waits", "true after the next boot")
+        elif RISKS.index(step.risk) > RISKS.index(allow_risk):
+            detail = "%s step: allow it with %s_allow_risk: %s" % (step.risk, area.role, step.risk)
+            result = StepResult(step, "blocked", detail)
+        else:
+            result = StepResult(step, "planned")
+        if result.status in ("blocked", "skipped"):
+            not_run[step.id] = result.detail
+        results.append(result)
+    return results
+
+
+def state_of(results: Sequence[StepResult], findings: Sequence[Finding], mode: str) -> str:
+    """The state that an observation stands for.  Drift that consent holds back is drift to an audit."""
+    states = ["compliant"]
+    for finding in findings:
+        if finding.level in ("fail", "block"):
+            states.append("unknown" if isinstance(finding.observed, Unknown) else "blocked")
+        elif finding.level == "warn" and isinstance(finding.observed, Unknown):
+            states.append("unknown")
+    for result in results:
+        if result.status in ("blocked", "skipped"):
+            states.append("blocked" if mode == "apply" else "drifted")
+        elif result.status == "planned":
+            states.append("drifted")
+        elif result.status == "waits":
+            states.append("pending_reboot")
+    return worst(states)
+
+
+def revert(
+    host: Any, journal: Journal, *, apply: bool, area: Optional[str] = None, run: Optional[str] = None,
+    allow_risk: str = "disruptive",
+) -> Dict[str, Report]:
+    """Undo an area, a run or everything, back to the recorded originals; a report for each area."""
+    reports: Dict[str, List[StepResult]] = {}
+    for entry, numbers in originals(journal.standing(area, run)):
+        result = _revert_entry(entry, numbers, host, journal, apply, allow_risk)
+        reports.setdefault(entry.area, []).append(result)
+    return {name: Report(_reverted_state(results), tuple(results)) for name, results in reports.items()}
+
+
+def undo_of(step: Step) -> Optional[Step]:
+    """The reverse step, or None where there is none."""
+    if step.undo is not None:
+        return step.undo
+    if step.kind in ("file", "value") and not isinstance(step.before, Unknown):
+        if step.kind == "value" and step.before is None:
+            return None
+        return replace(step, id="undo." + step.id, before=step.after, after=step.before, requires=())
+    return None
+
+
+def apply_step(step: Step, hands: Hands) -> None:
+    """Do one step.  Raises OSError with the reason when the host refuses it."""
+    if step.kind == "file":
+        hands.write(step.target, step.after, step.mode)
+    elif step.kind == "value":
+        hands.set_value(step.target, step.after)
+    elif step.kind == "run":
+        result = hands.execute(step.argv, step.stdin, step.deadline_s)
+        if not result.ok:
+            said = (result.stderr or result.stdout).strip().splitlines()
+            raise OSError("%s: %s" % (" ".join(step.argv), result.unknown or " ".join(said[-3:]) or result.rc))
+
+
+def _apply(
+    steps: Sequence[Step], hands: Hands, journal: Journal, run: str, area: str
+) -> Tuple[List[Tuple[int, Step]], Optional[Tuple[Step, str]]]:
+    """Apply steps in order; stops at the first refusal, which is given back with its reason."""
+    done: List[Tuple[int, Step]] = []
+    for step in steps:
+        number = journal.intend(run, area, step)
+        try:
+            apply_step(step, hands)
+        except OSError as error:
+            # A refused command may have done half of its work, so it is undone like the others.
+            done.append((number, step))
+            return done, (step, str(error))
+        journal.note_done(number)
+        done.append((number, step))
+    return done, None
+
+
+def _look_until_settled(area: Area, want: Want, host: Host, allow_risk: str, settle_s: Sequence[float]) -> Look:
+    again = Look({}, (), ())
+    for pause in settle_s:
+        time.sleep(pause)
+        again = look(area, want, MemoHost(host))
+        if not any(result.status == "planned" for result in sort_out(area, again, allow_risk)):
+            break
+    return again
+
+
+def _roll_back(
+    area: Area,
+    want: Want,
+    host: Any,
+    journal: Journal,
+    results: Sequence[StepResult],
+    done: Sequence[Tuple[int, Step]],
+    left: Sequence[Step],
+    trouble: Optional[Tuple[Step, str]],
+    before: Mapping[str, Any],
+    again: Look,
+) -> Report:
+    """Undo what was applied, newest first, and say why, with both observations."""
+    outcome: Dict[str, Tuple[str, str]] = {}
+    for number, step in reversed(done):
+        outcome[step.id] = _undo(number, step, host, journal, refused=trouble is not None and step is trouble[0])
+    if trouble:
+        outcome[trouble[0].id] = ("failed", trouble[1])
+    final = look(area, want, MemoHost(host))
+    is_back = area.adopt(final.have) == before and all(status != "stuck" for status, _d in outcome.values())
+    results = [
+        replace(r, status=outcome[r.step.id][0], detail=outcome[r.step.id][1])
+        if r.step.id in outcome
+        else (replace(r, status="skipped", detail="an earlier step failed") if r.status == "planned" else r)
+        for r in results
+    ]
+    findings = [_refusal(area, trouble[0], trouble[1])] if trouble else [_ignored(area, step) for step in left]
+    return Report(
+        "rolled_back" if is_back else "failed",
+        tuple(results),
+        tuple(findings) + final.findings,
+        before,
+        area.adopt(again.have),
+    )
+
+
+def _undo(number: int, step: Step, host: Any, journal: Journal, refused: bool) -> Tuple[str, str]:
+    undo = undo_of(step)
+    if undo is None:
+        if refused:
+            journal.note_undone(number)
+            return "failed", ""
+        return "stuck", "this step has no reverse"
+    try:
+        apply_step(undo, host)
+    except OSError as error:
+        if not refused:
+            return "stuck", "could not be undone: %s" % error
+    journal.note_undone(number)
+    return "undone", ""
+
+
+def _revert_entry(
+    entry: Entry, numbers: Sequence[int], host: Any, journal: Journal, apply: bool, allow_risk: str
+) -> StepResult:
+    undo = undo_of(entry.step)
+    if undo is None:
+        return StepResult(entry.step, "skipped", "this step has no reverse: what it made stays")
+    if RISKS.index(undo.risk) > RISKS.index(allow_risk):
+        return StepResult(undo, "blocked", "%s step: allow it with gpufleet_allow_risk: %s" % (undo.risk, undo.risk))
+    if undo.kind in ("file", "value") and host.read(undo.target) is None and undo.kind == "value":
+        if apply:
+            _note_all(journal, numbers)
+        return StepResult(undo, "skipped", "%s is gone" % undo.target)
+    if not apply:
+        return StepResult(undo, "planned")
+    try:
+        apply_step(undo, host)
+    except OSError as error:
+        return StepResult(undo, "failed", str(error))
+    _note_all(journal, numbers)
+    return StepResult(undo, "applied")
+
+
+def _note_all(journal: Journal, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        journal.note_undone(number)
+
+
+def _reverted_state(results: Sequence[StepResult]) -> str:
+    names = {"failed": "failed", "blocked": "blocked", "planned": "drifted", "applied": "changed"}
+    return worst([names.get(result.status, "compliant") for result in results])
+
+
+def _merge(applied: Sequence[StepResult], after: Sequence[StepResult]) -> List[StepResult]:
+    """The steps of the run, then those that only the observation after it brought up."""
+    ids = {result.step.id for result in applied}
+    return list(applied) + [result for result in after if result.step.id not in ids]
+
+
+def _close(journal: Journal, area: Area, runs: Sequence[str]) -> None:
+    for name in runs:
+        journal.end(name, area.name, "interrupted")
+
+
+def _interrupted(area: Area, run: str) -> Finding:
+    return Finding(
+        "engine.interrupted-run", "info", run, "a run that ended", "a run that was killed",
+        "run %s of %s was cut off; this run starts from what the host shows now" % (run, area.name),
+        "nothing to do: its originals are in the journal and revert still knows them", "engine",
+    )
+
+
+def _hung(area: Area, deadline_s: float) -> Finding:
+    return Finding(
+        "engine.observation-hung", "fail", area.name, "an answer", Unknown("hung for %g s" % deadline_s),
+        "a probe of this area did not come back; the host may have a device or a filesystem that hangs",
+        "look for processes in D state: ps -eo pid,stat,wchan,args | grep ' D'", "engine",
+    )
+
+
+def _refusal(area: Area, step: Step, reason: str) -> Finding:
+    return Finding(
+        "engine.step-refused", "fail", step.target, step.after, reason,
+        "the host refused this step of %s, so what the run had changed was put back" % area.name,
+        "read the reason, correct the wanted value or the host, and run again", "engine",
+    )
+
+
+def _ignored(area: Area, step: Step) -> Finding:
+    return Finding(
+        "engine.not-confirmed", "fail", step.target, step.after, step.before,
+        "the host took this step of %s without an error and still shows another value, "
+        "so what the run had changed was put back" % area.name,
+        "see who else sets it, or whether the kernel supports it: %s" % step.why, "engine",
+    )

@@ -1,0 +1,271 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The frozen values that everything else is built from: Step, Finding, Report, Unknown.
+
+They hold data only.  What is decided about them is in ``_plan``; what is done with them is in
+``engine``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+RISKS = ("safe", "disruptive", "destructive")
+NEEDS = ("nothing", "reload", "restart", "remount", "reboot", "drain")
+LEVELS = ("info", "warn", "fail", "block")
+
+# From best to worst: the state of a host is the worst of its areas.
+STATES = (
+    "compliant",
+    "changed",
+    "pending_reboot",
+    "drifted",
+    "unknown",
+    "blocked",
+    "rolled_back",
+    "failed",
+)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An observation that could not be made, with the reason.  False in a condition, never a 0."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return "unknown (%s)" % self.reason
+
+
+Text = Union[str, None, Unknown]
+"""What reading a file gives: its text, None when it does not exist, or Unknown with the reason."""
+
+
+class BadWant(ValueError):
+    """A wanted value that cannot be meant: raised before any change, with what is allowed.
+
+    :param variable: name of the module option, with its path (``volumes[0].allocsize``).
+    :param given: the value as the user wrote it.
+    :param allowed: a sentence on what is allowed.
+    """
+
+    def __init__(self, variable: str, given: Any, allowed: str) -> None:
+        super().__init__(variable, given, allowed)
+        self.variable = variable
+        self.given = given
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return "%s: %r is not possible: allowed is %s" % (self.variable, self.given, self.allowed)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change, as data.
+
+    ``kind`` says which hand of the engine does it:
+
+    ========  =========================================  ==========================================
+    kind      target                                     after (None means "gone")
+    ========  =========================================  ==========================================
+    file      absolute path                              whole text, written atomically
+    value     absolute path under /proc or /sys          text to write, read back by observation
+    run       what the command acts on                   the state it leads to, for people
+    reboot    what waits                                 the value after the next boot
+    ========  =========================================  ==========================================
+
+    ``argv`` is the command of a ``run`` step, with ``stdin`` as its input and ``deadline_s`` seconds.
+    ``undo`` is the reverse step; for ``file`` and ``value`` the engine derives it from ``before``.
+    ``requires`` names steps (by id) that must have been applied for this one to make sense.
+    ``needs`` tells people what the change costs, ``risk`` is what consent is given for.
+    """
+
+    id: str
+    kind: str
+    target: str
+    before: Any
+    after: Any
+    why: str
+    source: str
+    needs: str = "nothing"
+    risk: str = "safe"
+    argv: Tuple[str, ...] = ()
+    stdin: str = ""
+    deadline_s: float = 60.0
+    mode: int = 0o644
+    undo: Optional["Step"] = None
+    requires: Tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("file", "value", "run", "reboot"):
+            raise ValueError("step %s: kind %r" % (self.id, self.kind))
+        if self.risk not in RISKS or self.needs not in NEEDS:
+            raise ValueError("step %s: risk %r, needs %r" % (self.id, self.risk, self.needs))
+
+    @property
+    def waits_for_reboot(self) -> bool:
+        return self.kind == "reboot"
+
+    def to_json(self) -> Dict[str, Any]:
+        data: Dict[str, Any] = {
+            "id": self.id,
+            "kind": self.kind,
+            "target": self.target,
+            "before": jsonable(self.before),
+            "after": jsonable(self.after),
+            "needs": self.needs,
+            "risk": self.risk,
+            "why": self.why,
+            "source": self.source,
+            "mode": self.mode,
+            "requires": list(self.requires),
+            "undo": self.undo.to_json() if self.undo else None,
+        }
+        if self.kind == "run":
+            data["argv"] = list(self.argv)
+            data["stdin"] = self.stdin
+            data["deadline_s"] = self.deadline_s
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Step":
+        return Step(
+            id=data["id"],
+            kind=data["kind"],
+            target=data["target"],
+            before=from_jsonable(data["before"]),
+            after=from_jsonable(data["after"]),
+            why=data["why"],
+            source=data["source"],
+            needs=data["needs"],
+            risk=data["risk"],
+            argv=tuple(data.get("argv", ())),
+            stdin=data.get("stdin", ""),
+            deadline_s=data.get("deadline_s", 60.0),
+            mode=data.get("mode", 0o644),
+            undo=Step.from_json(data["undo"]) if data.get("undo") else None,
+            requires=tuple(data.get("requires", ())),
+        )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One judgement on something we may not or cannot change, or that blocks a change.
+
+    ``id`` is stable (``xfs.mkfs-geometry``); ``subject`` is the thing it is about.
+    ``blocks`` names the steps (id prefixes) that a ``block`` finding holds back; empty means all
+    steps of the area.  A finding above ``info`` whose ``observed`` is Unknown makes the area unknown.
+    """
+
+    id: str
+    level: str
+    subject: str
+    expected: Any
+    observed: Any
+    why: str
+    fix: str
+    source: str
+    blocks: Tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise ValueError("finding %s: level %r" % (self.id, self.level))
+
+    def to_json(self) -> Dict[str, Any]:
+        return {
+            "id": self.id,
+            "level": self.level,
+            "subject": self.subject,
+            "expected": jsonable(self.expected),
+            "observed": jsonable(self.observed),
+            "why": self.why,
+            "fix": self.fix,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """A step and what became of it.
+
+    ``status`` is planned, applied, blocked, waits (for a reboot), skipped (a required step was not
+    applied), failed or undone; ``detail`` is the reason where there is one.
+    """
+
+    step: Step
+    status: str
+    detail: str = ""
+
+    def to_json(self) -> Dict[str, Any]:
+        data = self.step.to_json()
+        data["status"] = self.status
+        data["detail"] = self.detail
+        return data
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one run found and did in one area.  ``before`` and ``after`` are in the wants' format."""
+
+    state: str
+    steps: Tuple[StepResult, ...] = ()
+    findings: Tuple[Finding, ...] = ()
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES:
+            raise ValueError("report state %r" % self.state)
+
+    def to_json(self) -> Dict[str, Any]:
+        return {
+            "state": self.state,
+            "steps": [result.to_json() for result in self.steps],
+            "findings": [finding.to_json() for finding in self.findings],
+            "before": jsonable(self.before),
+            "after": jsonable(self.after),
+        }
+
+
+def worst(states: Sequence[str]) -> str:
+    """The worst of some states; compliant when there are none."""
+    return max(states, key=STATES.index, default="compliant")
+
+
+def jsonable(value: Any) -> Any:
+    """A value as JSON can hold it; Unknown becomes ``{"unknown": reason}``."""
+    if isinstance(value, Unknown):
+        return {"unknown": value.reason}
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(jsonable(item) for item in value)
+    return value
+
+
+def from_jsonable(value: Any) -> Any:
+    """The reverse of :func:`jsonable` for what steps hold."""
+    if isinstance(value, Mapping):
+        if set(value) == {"unknown"}:
+            return Unknown(value["unknown"])
+        return {key: from_jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [from_jsonable(item) for item in value]
+    return value
+
+
+def known(value: Any) -> bool:
+    return not isinstance(value, Unknown)
+
+
+def lines(text: Any) -> List[str]:
+    """The lines of a text, none for what is missing or unknown."""
+    return text.splitlines() if isinstance(text, str) else []

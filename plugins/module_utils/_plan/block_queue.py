@@ -1,0 +1,297 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Block queues: which value each disk should have, and what keeps it from having it.
+
+A setting is wanted live (in /sys/block/*/queue) and for good (in one udev rules file, so that it
+holds over reboots, hotplug and ``change`` events).  Both are read and both are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Mapping, Tuple
+
+from .._engine.values import BadWant, Finding, Step, Unknown
+
+RULES_FILE = "/etc/udev/rules.d/99-gpufleet-block-queue.rules"
+SOURCE = "kernel Documentation/block/switching-sched and Documentation/ABI/stable/sysfs-block"
+
+# Order matters: switching the scheduler resets nr_requests (block/elevator.c, block/blk-mq-sched.c).
+SETTINGS = ("scheduler", "nr_requests", "read_ahead_kb", "rq_affinity", "nomerges")
+
+WHY = {
+    "scheduler": "NVMe has deep queues of its own; a scheduler in front of them only adds latency",
+    "nr_requests": "how many requests the queue takes before a writer waits",
+    "read_ahead_kb": "sequential readers of training data gain from read-ahead, random readers lose",
+    "rq_affinity": "which CPU completes a request",
+    "nomerges": "how much work the kernel spends on looking for merges",
+}
+
+# How udev recognises a class.  Partitions, loop, zram, dm, md and CD drives match none of them.
+CLASS_MATCH = {
+    "nvme": 'KERNEL=="nvme[0-9]*n[0-9]*"',
+    "ssd": 'KERNEL=="sd*[!0-9]", ATTR{queue/rotational}=="0"',
+    "hdd": 'KERNEL=="sd*[!0-9]", ATTR{queue/rotational}=="1"',
+    "virtual": 'KERNEL=="vd*[!0-9]|xvd*[!0-9]"',
+}
+_CLASS_NAME = {"nvme": r"^nvme\d+n\d+$", "sd": r"^sd[a-z]+$", "virtual": r"^(vd|xvd)[a-z]+$"}
+
+# ``noop`` belonged to the single-queue layer, gone since kernel 5.0; none is its successor.
+OLD_NAMES = {"noop": "none"}
+
+_LIMITS: Dict[str, Tuple[int, int, str]] = {
+    "nr_requests": (4, 65536, "a number from 4 (BLKDEV_MIN_RQ, block/blk.h) to 65536"),
+    "read_ahead_kb": (0, 1048576, "a number of KiB from 0 to 1048576, a multiple of 4 (pages)"),
+    "rq_affinity": (0, 2, "0, 1 or 2"),
+    "nomerges": (0, 2, "0, 1 or 2"),
+}
+
+
+def class_of(name: str, rotational: Any) -> str:
+    """The device class of a disk by its kernel name, empty for what we never touch."""
+    if re.match(_CLASS_NAME["nvme"], name):
+        return "nvme"
+    if re.match(_CLASS_NAME["virtual"], name):
+        return "virtual"
+    if re.match(_CLASS_NAME["sd"], name) and rotational is not None:
+        return "hdd" if rotational else "ssd"
+    return ""
+
+
+def check_want(want: Mapping[str, Any]) -> None:
+    """Refuse what no host could satisfy."""
+    for index, rule in enumerate(want["rules"]):
+        place = "rules[%d]" % index
+        if bool(rule.get("class")) == bool(rule.get("id")):
+            raise BadWant(place, {key: rule.get(key) for key in ("class", "id")}, "exactly one of class and id")
+        if rule.get("id") and re.match(r"^(/dev/)?(sd[a-z]+|nvme\d+n\d+|vd[a-z]+)$", rule["id"]):
+            raise BadWant(place + ".id", rule["id"], "a stable id (WWN, serial or by-id name), since kernel names move")
+        if rule.get("id") and not re.match(r"^[\w.:+/@-]+$", rule["id"]):
+            raise BadWant(place + ".id", rule["id"], "letters, digits and _ . : + / @ -")
+        scheduler = rule.get("scheduler")
+        if scheduler is not None and not re.match(r"^[a-z][a-z0-9-]*$", scheduler):
+            raise BadWant(place + ".scheduler", scheduler, "a scheduler name such as none, mq-deadline, kyber or bfq")
+        for setting, (low, high, allowed) in _LIMITS.items():
+            value = rule.get(setting)
+            if value is not None and not (low <= value <= high and (setting != "read_ahead_kb" or value % 4 == 0)):
+                raise BadWant("%s.%s" % (place, setting), value, allowed)
+
+
+def wanted_for(want: Mapping[str, Any], disk: Mapping[str, Any]) -> Dict[str, str]:
+    """What is wanted of one disk: its class's rules first, then those that name it; the later wins."""
+    values: Dict[str, str] = {}
+    if not disk["class"] or disk["multipath_member"] or disk["hidden"]:
+        return values
+    for by in ("class", "id"):
+        for rule in want["rules"]:
+            if by == "class" and rule.get("class") != disk["class"]:
+                continue
+            if by == "id" and not (rule.get("id") and _bare(rule["id"]) in disk["ids"]):
+                continue
+            for setting in SETTINGS:
+                if rule.get(setting) is not None:
+                    values[setting] = OLD_NAMES.get(rule[setting], str(rule[setting]))
+    return values
+
+
+def render_rules(want: Mapping[str, Any]) -> str:
+    """The udev rules file, empty when nothing is wanted."""
+    rules: List[str] = []
+    for by in ("class", "id"):
+        for rule in want["rules"]:
+            sets = [
+                'ATTR{queue/%s}="%s"' % (setting, OLD_NAMES.get(rule[setting], rule[setting]))
+                for setting in SETTINGS
+                if rule.get(setting) is not None
+            ]
+            if rule.get(by) and sets:
+                matches = [CLASS_MATCH[rule["class"]]] if by == "class" else _id_matches(rule["id"])
+                rules += [", ".join([match] + sets) for match in matches]
+    if not rules:
+        return ""
+    head = [
+        "# Managed by gpufleet.host.io_scheduler: changes made here are put back.",
+        'ACTION!="add|change", GOTO="gpufleet_block_queue_end"',
+        'SUBSYSTEM!="block", GOTO="gpufleet_block_queue_end"',
+        'ENV{DEVTYPE}!="disk", GOTO="gpufleet_block_queue_end"',
+        'ENV{DM_MULTIPATH_DEVICE_PATH}=="1", GOTO="gpufleet_block_queue_end"',
+    ]
+    return "\n".join(head + rules + ['LABEL="gpufleet_block_queue_end"', ""])
+
+
+def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
+    """The rules file first, so that no event in between undoes the live values; then each disk."""
+    steps: List[Step] = []
+    wanted_text = render_rules(want) or None
+    text = have["rules_file"]
+    if not isinstance(text, Unknown) and text != wanted_text:
+        why = "settings written to sysfs are lost at the next boot, hotplug or change event"
+        steps.append(Step("block_queue.rules", "file", RULES_FILE, text, wanted_text, why, "udev(7)", needs="reload"))
+        steps.append(_reload())
+    for disk in _disks(have):
+        for setting, value in wanted_for(want, disk).items():
+            if _differs(disk, setting, value, steps):
+                steps.append(_queue_step(disk, setting, value))
+    return steps
+
+
+def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
+    """What blocks a change, what cannot be seen, and who else sets the same values."""
+    findings: List[Finding] = []
+    if isinstance(have["disks"], Unknown):
+        findings.append(_unseen("disks", "the list of disks", have["disks"]))
+    if isinstance(have["rules_file"], Unknown):
+        findings.append(_unseen(RULES_FILE, "the rules file", have["rules_file"]))
+    for disk in _disks(have):
+        findings += _judge_disk(want, disk)
+    findings += _judge_rules(want, have)
+    findings += [_foreign(path, number, line) for path, number, line in have["foreign"]]
+    return findings
+
+
+def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
+    """The rules that describe what the disks have now: by class where all agree, else by id."""
+    by_class: List[Dict[str, Any]] = []
+    by_id: List[Dict[str, Any]] = []
+    for name in CLASS_MATCH:
+        members = [disk for disk in _disks(have) if disk["class"] == name and disk["queue"]]
+        live = [_live(disk) for disk in members]
+        shared = {key: value for key, value in (live[0].items() if live else ()) if all(o.get(key) == value for o in live)}
+        if shared:
+            by_class.append(dict({"class": name}, **shared))
+        for disk, values in zip(members, live):
+            own = {key: value for key, value in values.items() if key not in shared}
+            if own:
+                by_id.append(dict({"id": disk["id"]}, **own))
+    return {"rules": by_class + by_id}
+
+
+def _live(disk: Mapping[str, Any]) -> Dict[str, Any]:
+    return {
+        setting: value.active if setting == "scheduler" else int(value)
+        for setting, value in disk["queue"].items()
+        if not isinstance(value, Unknown)
+    }
+
+
+def _disks(have: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    return [] if isinstance(have["disks"], Unknown) else list(have["disks"])
+
+
+def _bare(name: str) -> str:
+    return name[len("/dev/disk/by-id/") :] if name.startswith("/dev/disk/by-id/") else name
+
+
+def _id_matches(name: str) -> List[str]:
+    """Udev matches for a WWN, a serial or a by-id name; rules know no "or", so a serial takes two."""
+    bare = _bare(name)
+    if name.startswith("/dev/disk/by-id/"):
+        return ['ENV{DEVLINKS}=="%s|%s *|* %s|* %s *"' % ((name,) * 4)]
+    if re.match(r"^(0x[0-9a-f]+|eui\.[0-9a-f]+|nvme\.[\w.-]+|naa\.[0-9a-f]+|uuid\.[\w-]+)$", bare):
+        return ['ENV{ID_WWN}=="%s"' % bare]
+    return ['ENV{ID_SERIAL}=="%s"' % bare, 'ENV{ID_SERIAL_SHORT}=="%s"' % bare]
+
+
+def _differs(disk: Mapping[str, Any], setting: str, value: str, steps: List[Step]) -> bool:
+    live = disk["queue"].get(setting)
+    if live is None or isinstance(live, Unknown):
+        return False
+    if setting == "nr_requests" and any(step.id == "block_queue.%s.scheduler" % disk["name"] for step in steps):
+        return True
+    return bool((live.active if setting == "scheduler" else live) != value)
+
+
+def _queue_step(disk: Mapping[str, Any], setting: str, value: str) -> Step:
+    live = disk["queue"][setting]
+    return Step(
+        "block_queue.%s.%s" % (disk["name"], setting),
+        "value",
+        "/sys/block/%s/queue/%s" % (disk["name"], setting),
+        live.active if setting == "scheduler" else live,
+        value,
+        WHY[setting],
+        SOURCE,
+    )
+
+
+def _reload() -> Step:
+    argv = ("udevadm", "control", "--reload")
+    why = "udev reads changed rules by itself only after some seconds"
+    undo = Step("undo.block_queue.reload", "run", "udev rules", "new", "old", why, "udevadm(8)", argv=argv)
+    return Step("block_queue.reload", "run", "udev rules", "old", "new", why, "udevadm(8)", "reload", argv=argv, undo=undo)
+
+
+def _judge_disk(want: Mapping[str, Any], disk: Mapping[str, Any]) -> List[Finding]:
+    findings: List[Finding] = []
+    for setting, value in wanted_for(want, disk).items():
+        live = disk["queue"].get(setting)
+        subject = "%s %s" % (disk["name"], setting)
+        if live is None or isinstance(live, Unknown):
+            findings.append(_unseen(subject, setting, live or Unknown("not shown")))
+        elif setting == "scheduler" and value not in live.offered:
+            findings.append(
+                Finding(
+                    "block_queue.scheduler-not-offered", "block", subject, value, "offered: " + ", ".join(live.offered),
+                    "the kernel does not offer this scheduler for the device, so it could not hold after a boot either",
+                    "set io_scheduler_rules to one of %s, or load its module first" % ", ".join(live.offered),
+                    SOURCE, ("block_queue.rules", "block_queue.reload", "block_queue.%s." % disk["name"]),
+                )
+            )  # fmt: skip
+    return findings
+
+
+def _judge_rules(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
+    findings: List[Finding] = []
+    for index, rule in enumerate(want["rules"]):
+        subject = "rules[%d]" % index
+        if rule.get("scheduler") in OLD_NAMES:
+            new = OLD_NAMES[rule["scheduler"]]
+            findings.append(
+                Finding(
+                    "block_queue.old-name", "info", subject, rule["scheduler"], new,
+                    "%s belonged to the single-queue block layer; %s is what it is called now"
+                    % (rule["scheduler"], new),
+                    "write scheduler: %s" % new, SOURCE,
+                )
+            )  # fmt: skip
+        matching = [disk for disk in _disks(have) if rule.get("id") and _bare(rule["id"]) in disk["ids"]]
+        if rule.get("id") and not matching and not isinstance(have["disks"], Unknown):
+            findings.append(_no_such_disk(subject, rule["id"]))
+        for disk in matching:
+            if disk["multipath_member"]:
+                findings.append(_multipath(subject, disk["name"]))
+    return findings
+
+
+def _no_such_disk(subject: str, name: str) -> Finding:
+    return Finding(
+        "block_queue.no-such-disk", "warn", subject, name, "no disk with this WWN, serial or by-id name",
+        "the rule waits for the disk; if the id is wrong it will never apply",
+        "ls -l /dev/disk/by-id; udevadm info /dev/DISK shows ID_WWN and ID_SERIAL", "udev(7)",
+    )  # fmt: skip
+
+
+def _multipath(subject: str, name: str) -> Finding:
+    return Finding(
+        "block_queue.multipath-member", "info", subject, "a disk of its own", "%s is a path of a multipath device" % name,
+        "queue settings belong to the multipath device, not to its paths, so it is left alone",
+        "name no path in io_scheduler_rules; set device options in /etc/multipath.conf", "multipath.conf(5)",
+    )  # fmt: skip
+
+
+def _unseen(subject: str, what: str, reason: Unknown) -> Finding:
+    return Finding(
+        "block_queue.unseen", "warn", subject, "to be readable", reason,
+        "%s cannot be seen, so it can neither be called right nor wrong" % what,
+        "ls -l /sys/block/*/queue /etc/udev/rules.d", SOURCE,
+    )  # fmt: skip
+
+
+def _foreign(path: str, number: int, line: str) -> Finding:
+    return Finding(
+        "block_queue.foreign-owner", "warn", "%s:%d" % (path, number), "one owner", line,
+        "this rule is read after ours and sets the same attribute, so it wins at each boot and event",
+        "remove the line, or leave the attribute out of io_scheduler_rules", "udev(7)",
+    )  # fmt: skip
