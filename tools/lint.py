@@ -7,15 +7,16 @@ import sys
 
 from tools.parts import COLLECTIONS, ROOT, Check, run_checks, tracked_files
 
-PACKAGE = "ansible_collections.gpufleet.host"
+LINK = COLLECTIONS.relative_to(ROOT) / "ansible_collections/gpufleet/host"
 
 
 def mypy_checks() -> list[Check]:
     """Plugins are checked under the name that their imports use, the rest by path."""
     checks = []
     hint = "mend the types; `# type: ignore[code]` needs a reason beside it."
-    if tracked_files("plugins/**.py"):
-        checks.append(Check("mypy plugins", ["mypy", "-p", f"{PACKAGE}.plugins"], hint))
+    plugins = [f"{LINK}/{name}" for name in tracked_files("plugins/**.py")]
+    if plugins:
+        checks.append(Check("mypy plugins", ["mypy", *plugins], hint))
     paths = tracked_files("lab/**.py", "tools/**.py", "bench/**.py")
     # Two mypy runs at once need two caches.
     argv = ["mypy", "--python-version=3.11", "--cache-dir=.cache/mypy-tools", *paths]
