@@ -79,14 +79,27 @@ def provide_pip() -> None:
     settings.write_text(pip_settings())
 
 
-def environment() -> list[str]:
+def other_python(oldest: Path) -> Path:
+    """A folder for PATH, so that ansible-test finds the interpreter itself and no launcher of the name."""
+    folder = CACHE / "pythons"
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / f"python{OLDEST[0]}.{OLDEST[1]}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(oldest)
+    return folder
+
+
+def environment() -> tuple[list[str], dict[str, str]]:
     """This Python for all tests, and the oldest a target may have for those that compile and import."""
-    options = ["--controller", "origin", "--target-python", "default"]
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    options = ["--controller", f"origin:python={here}", "--target-python", here]
     oldest = interpreters().get(OLDEST)
     if oldest is None:
         print("Python 3.8 is not installed: files are compiled and imported under this Python only.")
-        return ["--local"]
-    return [*options, "--target-python", f"{OLDEST[0]}.{OLDEST[1]}@{oldest}"]
+        return options, dict(os.environ)
+    folder = other_python(oldest)
+    options += ["--target-python", f"{OLDEST[0]}.{OLDEST[1]}@{folder}/{oldest.name}"]
+    return options, {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
 def count(output: str, rc: int) -> tuple[int, int]:
@@ -100,10 +113,11 @@ def count(output: str, rc: int) -> tuple[int, int]:
 def main(args: list[str]) -> int:
     unpack_collection()
     provide_pip()
-    argv = ["ansible-test", "sanity", *environment(), *args]
+    options, env = environment()
+    argv = ["ansible-test", "sanity", *options, *args]
     output = ""
     with subprocess.Popen(
-        argv, cwd=TARGET, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        argv, cwd=TARGET, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
