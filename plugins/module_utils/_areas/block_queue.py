@@ -65,7 +65,9 @@ def _disk(host: Host, want: Mapping[str, Any], name: str) -> Dict[str, Any]:
         "hidden": disk.hidden,
         "queue": {},
     }
+    about["named"] = block_queue.named_by(want, about)
     settings = [setting for setting in block_queue.SETTINGS if setting in block_queue.wanted_for(want, about)]
+    about["nr_requests"] = block.queue_values(host, name, ["nr_requests"])["nr_requests"]
     about["queue"] = block.queue_values(host, name, settings)
     return about
 

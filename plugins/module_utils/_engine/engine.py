@@ -198,6 +198,8 @@ def apply_step(step: Step, hands: Hands) -> None:
         hands.write(step.target, step.after, step.mode)
     elif step.kind == "value":
         hands.set_value(step.target, step.after)
+        for path, text in step.then:
+            hands.set_value(path, text)
     elif step.kind == "run":
         result = hands.execute(step.argv, step.stdin, step.deadline_s)
         if not result.ok:

@@ -82,6 +82,7 @@ class Step:
 
     ``argv`` is the command of a ``run`` step, with ``stdin`` as its input and ``deadline_s`` seconds.
     ``undo`` is the reverse step; for ``file`` and ``value`` the engine derives it from ``before``.
+    ``then`` are further (path, text) values that a ``value`` step writes after its own: what the write resets.
     ``requires`` names steps (by id) that must have been applied for this one to make sense.
     ``needs`` tells people what the change costs, ``risk`` is what consent is given for.
     """
@@ -101,6 +102,7 @@ class Step:
     mode: int = 0o644
     undo: Optional["Step"] = None
     requires: Tuple[str, ...] = ()
+    then: Tuple[Tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in ("file", "value", "run", "reboot"):
@@ -127,6 +129,8 @@ class Step:
             "requires": list(self.requires),
             "undo": self.undo.to_json() if self.undo else None,
         }
+        if self.then:
+            data["then"] = [list(pair) for pair in self.then]
         if self.kind == "run":
             data["argv"] = list(self.argv)
             data["stdin"] = self.stdin
@@ -151,6 +155,7 @@ class Step:
             mode=data.get("mode", 0o644),
             undo=Step.from_json(data["undo"]) if data.get("undo") else None,
             requires=tuple(data.get("requires", ())),
+            then=tuple((path, text) for path, text in data.get("then", ())),
         )
 
 

@@ -11,6 +11,7 @@ holds over reboots, hotplug and ``change`` events).  Both are read and both are 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Tuple
 
 from .._engine.values import BadWant, Finding, Step, Unknown
@@ -152,27 +153,44 @@ def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
 
 
 def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
-    """The rules that describe what the disks have now: by class where all agree, else by id."""
+    """Rules that describe what the disks have now: by id where the want names the disk or its class
+    does not agree, else by class."""
     by_class: List[Dict[str, Any]] = []
-    by_id: List[Dict[str, Any]] = []
+    by_id: Dict[str, Dict[str, Any]] = {}
     for name in CLASS_MATCH:
-        members = [disk for disk in _disks(have) if disk["class"] == name and disk["queue"]]
-        live = [_live(disk) for disk in members]
-        shared = {key: value for key, value in (live[0].items() if live else ()) if all(o.get(key) == value for o in live)}
+        members = [disk for disk in _disks(have) if disk["class"] == name]
+        shared = _shared([_live(disk, named=False) for disk in members])
         if shared:
             by_class.append(dict({"class": name}, **shared))
-        for disk, values in zip(members, live):
-            own = {key: value for key, value in values.items() if key not in shared}
-            if own:
-                by_id.append(dict({"id": disk["id"]}, **own))
-    return {"rules": by_class + by_id}
+        for disk in members:
+            for setting, value in _live(disk, named=True).items():
+                by_id.setdefault(disk["named"][setting], {})[setting] = value
+            for setting, value in _live(disk, named=False).items():
+                if setting not in shared:
+                    by_id.setdefault(disk["id"], {})[setting] = value
+    return {"rules": by_class + [dict({"id": name}, **values) for name, values in by_id.items()]}
 
 
-def _live(disk: Mapping[str, Any]) -> Dict[str, Any]:
+def named_by(want: Mapping[str, Any], disk: Mapping[str, Any]) -> Dict[str, str]:
+    """For each setting of a disk that a rule wants by id: that id."""
+    named: Dict[str, str] = {}
+    for rule in want["rules"]:
+        if rule.get("id") and _bare(rule["id"]) in disk["ids"]:
+            named.update({setting: rule["id"] for setting in SETTINGS if rule.get(setting) is not None})
+    return named
+
+
+def _shared(values: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """What all of some disks have in common."""
+    first = values[0] if values else {}
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in values)}
+
+
+def _live(disk: Mapping[str, Any], named: bool) -> Dict[str, Any]:
     return {
         setting: value.active if setting == "scheduler" else int(value)
         for setting, value in disk["queue"].items()
-        if not isinstance(value, Unknown)
+        if not isinstance(value, Unknown) and (setting in disk["named"]) == named
     }
 
 
@@ -205,7 +223,7 @@ def _differs(disk: Mapping[str, Any], setting: str, value: str, steps: List[Step
 
 def _queue_step(disk: Mapping[str, Any], setting: str, value: str) -> Step:
     live = disk["queue"][setting]
-    return Step(
+    step = Step(
         "block_queue.%s.%s" % (disk["name"], setting),
         "value",
         "/sys/block/%s/queue/%s" % (disk["name"], setting),
@@ -214,6 +232,12 @@ def _queue_step(disk: Mapping[str, Any], setting: str, value: str) -> Step:
         WHY[setting],
         SOURCE,
     )
+    depth = disk["nr_requests"]
+    if setting != "scheduler" or isinstance(depth, Unknown):
+        return step
+    # Switching back resets nr_requests as well, so the way back sets it again.
+    then = (("/sys/block/%s/queue/nr_requests" % disk["name"], depth),)
+    return replace(step, undo=replace(step, id="undo." + step.id, before=step.after, after=step.before, then=then))
 
 
 def _reload() -> Step:
