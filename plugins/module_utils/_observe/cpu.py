@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Processors: which are online, and which threads share a core and a package."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, Union
+
+from .._engine.cpuset import parse_cpulist
+from .._engine.host import Host
+from .._engine.values import Text, Unknown, lines
+
+CPU_FOLDER = "/sys/devices/system/cpu"
+
+Ids = Union[FrozenSet[int], Unknown]
+Number = Union[int, Unknown]
+
+# The labels of lscpu (util-linux sys-utils/lscpu.c) with the German and Chinese ones of its
+# translations; a label in another language is simply not found, and what it says is unknown.
+_LABELS: Dict[str, Tuple[str, ...]] = {
+    "cpus": ("CPU(s)", "CPU"),
+    "online": ("On-line CPU(s) list", "Liste der Online-CPU(s)", "在线 CPU 列表"),
+    "offline": ("Off-line CPU(s) list", "Liste der Offline-CPU(s)", "离线 CPU 列表"),
+    "threads": ("Thread(s) per core", "Thread(s) pro Kern", "每个核的线程数"),
+    "cores": ("Core(s) per socket", "Kern(e) pro Socket", "Kern(e) pro Sockel", "每个座的核数"),
+    "sockets": ("Socket(s)", "Sockel", "座"),
+    "nodes": ("NUMA node(s)", "NUMA-Knoten", "NUMA 节点"),
+    "model": ("Model name", "Modellname", "型号名称"),
+    "vendor": ("Vendor ID", "Anbieterkennung", "厂商 ID"),
+    "hypervisor": ("Hypervisor vendor", "Hypervisor-Anbieter", "超管理器厂商"),
+}
+_NODE_LABEL = re.compile(r"NUMA\D*(\d{1,5})\s*CPU\D*", re.ASCII)
+# A colon, plain or full-width (U+FF1A); a translated label may be glued to its value.
+_ROW = re.compile(r"\s*([^:：]+?)\s*[:：]\s*(.*?)\s*")
+
+
+@dataclass(frozen=True)
+class Lscpu:
+    """What lscpu says.  A row that is missing or no number is unknown; 0 threads a core is no fact."""
+
+    cpus: Number
+    online: Ids
+    offline: Ids
+    sockets: Number
+    cores_per_socket: Number
+    threads_per_core: Number
+    nodes: Number
+    node_cpus: Dict[int, Ids]
+    models: Tuple[str, ...]
+    vendor: Union[str, Unknown]
+    hypervisor: Union[str, Unknown]
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """The processors of a host.  ``cores`` are the online threads of each core, in ascending order."""
+
+    online: Ids
+    offline: Ids
+    possible: Ids
+    cores: Union[Tuple[FrozenSet[int], ...], Unknown]
+    package_of: Dict[int, int]
+
+
+def parse_lscpu(text: Text) -> Lscpu:
+    """The output of ``lscpu``, plain or ``-J`` (flat or nested); never fails."""
+    if not isinstance(text, str):
+        text = ""
+    rows = list(_json_rows(text)) if text.lstrip().startswith("{") else list(_text_rows(text))
+    said: Dict[str, List[str]] = {}
+    node_cpus: Dict[int, Ids] = {}
+    for label, value in rows:
+        node = _NODE_LABEL.fullmatch(label)
+        if node:
+            node_cpus[int(node.group(1))] = ids_of(value)
+        said.setdefault(label, []).append(value)
+    return Lscpu(
+        cpus=_number(said, "cpus"),
+        online=_list(said, "online"),
+        offline=_list(said, "offline"),
+        sockets=_number(said, "sockets"),
+        cores_per_socket=_number(said, "cores"),
+        threads_per_core=_number(said, "threads"),
+        nodes=_number(said, "nodes"),
+        node_cpus=node_cpus,
+        models=tuple(value for value in _values(said, "model") if value not in ("", "-")),
+        vendor=_word(said, "vendor"),
+        hypervisor=_word(said, "hypervisor"),
+    )
+
+
+def observe(host: Host) -> Cpus:
+    """Processors from sysfs; on a capture without it, from a recorded lscpu."""
+    online = ids_of(host.read(CPU_FOLDER + "/online"))
+    if isinstance(online, Unknown):
+        return _from_lscpu(recorded_lscpu(host), online)
+    cores, package_of = _cores(host, online)
+    return Cpus(
+        online,
+        ids_of(host.read(CPU_FOLDER + "/offline")),
+        ids_of(host.read(CPU_FOLDER + "/possible")),
+        cores,
+        package_of,
+    )
+
+
+def recorded_lscpu(host: Host) -> Lscpu:
+    """What lscpu said, in whichever form it was recorded."""
+    for argv in (["lscpu", "-J"], ["lscpu"]):
+        text = host.run(argv).text()
+        if isinstance(text, str):
+            return parse_lscpu(text)
+    return parse_lscpu(None)
+
+
+def ids_of(text: Text) -> Ids:
+    """A kernel list as a set; Unknown when it is missing or no list."""
+    if not isinstance(text, str):
+        return text if isinstance(text, Unknown) else Unknown("not there")
+    try:
+        return parse_cpulist(text)
+    except ValueError as error:
+        return Unknown(str(error))
+
+
+def _cores(host: Host, online: FrozenSet[int]) -> Tuple[Union[Tuple[FrozenSet[int], ...], Unknown], Dict[int, int]]:
+    cores: List[FrozenSet[int]] = []
+    seen: Set[int] = set()
+    package_of: Dict[int, int] = {}
+    for cpu in sorted(online):
+        if cpu in seen:
+            continue
+        topology = "%s/cpu%d/topology/" % (CPU_FOLDER, cpu)
+        siblings = ids_of(host.read(topology + "thread_siblings_list"))
+        if isinstance(siblings, Unknown):
+            return Unknown("the siblings of CPU %d cannot be seen: %s" % (cpu, siblings.reason)), {}
+        core = (siblings & online) | {cpu}
+        package = host.read(topology + "physical_package_id")
+        if isinstance(package, str) and package.strip().isascii() and package.strip().isdigit():
+            package_of.update((thread, int(package)) for thread in core)
+        seen |= core
+        cores.append(core)
+    return tuple(cores), package_of
+
+
+def _from_lscpu(said: Lscpu, reason: Unknown) -> Cpus:
+    """lscpu tells how many threads a core has, not which: only one thread a core says that."""
+    cores: Union[Tuple[FrozenSet[int], ...], Unknown] = Unknown("lscpu does not say which threads share a core")
+    if isinstance(said.online, frozenset) and said.threads_per_core == 1:
+        cores = tuple(frozenset([cpu]) for cpu in sorted(said.online))
+    return Cpus(said.online if isinstance(said.online, frozenset) else reason, said.offline, reason, cores, {})
+
+
+def _json_rows(text: str) -> Iterator[Tuple[str, str]]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    todo: List[Any] = [data.get("lscpu")] if isinstance(data, dict) else []
+    while todo:
+        item = todo.pop(0)
+        if isinstance(item, list):
+            todo = item + todo
+        elif isinstance(item, dict):
+            if isinstance(item.get("field"), str):
+                yield item["field"].strip().rstrip(":：").strip(), str(item.get("data") or "").strip()
+            todo.insert(0, item.get("children"))
+
+
+def _text_rows(text: str) -> Iterator[Tuple[str, str]]:
+    for line in lines(text):
+        row = _ROW.fullmatch(line)
+        if row:
+            yield row.group(1), row.group(2)
+
+
+def _values(said: Dict[str, List[str]], name: str) -> List[str]:
+    return [value for label in _LABELS[name] for value in said.get(label, [])]
+
+
+def _word(said: Dict[str, List[str]], name: str) -> Union[str, Unknown]:
+    return next((value for value in _values(said, name) if value not in ("", "-")), Unknown("lscpu has no such row"))
+
+
+def _number(said: Dict[str, List[str]], name: str) -> Number:
+    values = _values(said, name)
+    if not values:
+        return Unknown("lscpu has no such row")
+    found = re.fullmatch(r"[1-9]\d{0,6}", values[0], re.ASCII)
+    return int(values[0]) if found else Unknown("lscpu says %r" % values[0][:40])
+
+
+def _list(said: Dict[str, List[str]], name: str) -> Ids:
+    values = _values(said, name)
+    return ids_of(values[0]) if values else Unknown("lscpu has no such row")
+
+
+def model(host: Host) -> Optional[str]:
+    """The name of the processor, from /proc/cpuinfo or a recorded lscpu."""
+    for line in lines(host.read("/proc/cpuinfo")):
+        key, _colon, value = line.partition(":")
+        if key.strip() in ("model name", "cpu model", "cpu"):
+            return value.strip() or None
+    models = () if host.is_live else recorded_lscpu(host).models
+    return models[0] if models else None

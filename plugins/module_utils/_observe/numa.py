@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NUMA nodes: their processors, memory and distances, from sysfs or a recorded numactl."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple, Union
+
+from .._engine.host import Host
+from .._engine.values import Text, Unknown, lines
+from .cpu import Ids, Number, ids_of, recorded_lscpu
+
+NODE_FOLDER = "/sys/devices/system/node"
+
+_CPUS_ROW = re.compile(r"node (\d{1,5}) cpus:\s*(.*)", re.ASCII)
+_SIZE_ROW = re.compile(r"node (\d{1,5}) size:\s*(\d{1,15}) MB", re.ASCII)
+_DISTANCE_ROW = re.compile(r"\s*(\d{1,5}):((?:\s+\d{1,5})+)\s*", re.ASCII)
+_WRAPPED_ROW = re.compile(r"\s*\d+(\s+\d+)*\s*", re.ASCII)
+_MEM_TOTAL = re.compile(r"Node \d+ MemTotal:\s*(\d{1,15}) kB", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node.  No CPUs or no memory is a fact (empty, 0); what cannot be seen is Unknown."""
+
+    id: int
+    cpus: Ids
+    memory_mib: Number
+    distances: Tuple[int, ...]
+
+    @property
+    def has_memory(self) -> bool:
+        return not isinstance(self.memory_mib, Unknown) and self.memory_mib > 0
+
+
+def parse_numactl(text: Text) -> List[Node]:
+    """The nodes of ``numactl --hardware``; wrapped lists of CPUs are joined, never fails."""
+    cpus: Dict[int, str] = {}
+    sizes: Dict[int, int] = {}
+    distances: Dict[int, Tuple[int, ...]] = {}
+    wraps: Optional[int] = None
+    for line in lines(text):
+        row = _CPUS_ROW.fullmatch(line.strip())
+        if row:
+            wraps = int(row.group(1))
+            cpus[wraps] = row.group(2)
+            continue
+        if wraps is not None and _WRAPPED_ROW.fullmatch(line):
+            cpus[wraps] += " " + line
+            continue
+        wraps = None
+        size, distance = _SIZE_ROW.fullmatch(line.strip()), _DISTANCE_ROW.fullmatch(line)
+        if size:
+            sizes[int(size.group(1))] = int(size.group(2))
+        elif distance:
+            distances[int(distance.group(1))] = tuple(int(word) for word in distance.group(2).split())
+    return [
+        Node(
+            node,
+            ids_of(cpus[node]) if node in cpus else Unknown("numactl has no row of its CPUs"),
+            sizes.get(node, Unknown("numactl has no row of its size")),
+            distances.get(node, ()),
+        )
+        for node in sorted(set(cpus) | set(sizes))
+    ]
+
+
+def parse_node_meminfo(text: Text) -> Number:
+    """MiB of ``/sys/devices/system/node/nodeN/meminfo``; 0 for a node without memory."""
+    for line in lines(text):
+        found = _MEM_TOTAL.match(line)
+        if found:
+            return int(found.group(1)) // 1024
+    return text if isinstance(text, Unknown) else Unknown("no MemTotal")
+
+
+def observe(host: Host) -> Union[List[Node], Unknown]:
+    """The nodes of a host; Unknown when neither sysfs nor a recorded command tells them."""
+    ids = sorted(int(name[4:]) for name in host.listdir(NODE_FOLDER) if re.fullmatch(r"node\d{1,5}", name, re.ASCII))
+    if not ids:
+        return Unknown("no %s (a kernel without NUMA)" % NODE_FOLDER) if host.is_live else _recorded(host)
+    return [_node(host, node) for node in ids]
+
+
+def nearest(nodes: List[Node], node_id: int) -> List[int]:
+    """The nodes with memory that are nearest to a node (itself, if it has any), by its distances."""
+    here = next((node for node in nodes if node.id == node_id), None)
+    if here is None or here.has_memory:
+        return [node_id] if here else []
+    # The row of a node lists the online nodes in ascending order (drivers/base/node.c).
+    rows = [(far, node.id) for far, node in zip(here.distances, nodes) if node.has_memory]
+    return [node for far, node in rows if far == min(rows)[0]]
+
+
+def _node(host: Host, node: int) -> Node:
+    folder = "%s/node%d/" % (NODE_FOLDER, node)
+    distance = host.read(folder + "distance")
+    words = distance.split() if isinstance(distance, str) else []
+    return Node(
+        node,
+        ids_of(host.read(folder + "cpulist")),
+        parse_node_meminfo(host.read(folder + "meminfo")),
+        tuple(int(word) for word in words) if all(word.isascii() and word.isdigit() for word in words) else (),
+    )
+
+
+def _recorded(host: Host) -> Union[List[Node], Unknown]:
+    for argv in (["numactl", "-H"], ["numactl", "--hardware"]):
+        nodes = parse_numactl(host.run(argv).text())
+        if nodes:
+            return nodes
+    said = recorded_lscpu(host)
+    if not said.node_cpus:
+        return Unknown("neither %s nor numactl nor lscpu was captured" % NODE_FOLDER)
+    unseen = Unknown("lscpu does not tell the memory of a node")
+    return [Node(node, cpus, unseen, ()) for node, cpus in sorted(said.node_cpus.items())]
