@@ -247,9 +247,10 @@ def _roll_back(
     before: Mapping[str, Any],
     again: Look,
 ) -> Report:
-    """Undo what was applied, newest first, and say why, with both observations."""
+    """Undo what was applied, newest first and reloads last, and say why, with both observations."""
     outcome: Dict[str, Tuple[str, str]] = {}
-    for number, step in reversed(done):
+    rereads = [pair for pair in done if pair[1].is_reread]
+    for number, step in [pair for pair in reversed(done) if not pair[1].is_reread] + rereads:
         outcome[step.id] = _undo(number, step, host, journal, refused=trouble is not None and step is trouble[0])
     if trouble:
         outcome[trouble[0].id] = ("failed", trouble[1])

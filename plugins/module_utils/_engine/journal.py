@@ -160,7 +160,7 @@ def originals(entries: List[Entry]) -> List[Tuple[Entry, List[int]]]:
     """What to undo, newest first: for each target its first entry, and the numbers that this settles.
 
     A file or a value that was changed many times goes back to what it was before the first change;
-    a command is undone once.
+    a command is undone once.  Reloads come last, in the order they were done: by then the files are back.
     """
     first: Dict[Tuple[str, str, Tuple[str, ...]], Tuple[Entry, List[int]]] = {}
     for entry in entries:
@@ -170,7 +170,9 @@ def originals(entries: List[Entry]) -> List[Tuple[Entry, List[int]]]:
             first[key][1].append(entry.number)
         else:
             first[key] = (entry, [entry.number])
-    return sorted(first.values(), key=lambda pair: -pair[0].number)
+    newest_first = sorted(first.values(), key=lambda pair: -pair[0].number)
+    rereads = [pair for pair in reversed(newest_first) if pair[0].step.is_reread]
+    return [pair for pair in newest_first if not pair[0].step.is_reread] + rereads
 
 
 def _sync(folder: str) -> None:

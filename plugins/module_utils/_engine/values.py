@@ -114,6 +114,11 @@ class Step:
     def waits_for_reboot(self) -> bool:
         return self.kind == "reboot"
 
+    @property
+    def is_reread(self) -> bool:
+        """A command that makes the host take in its files (a reload): undone by itself, once those are back."""
+        return self.kind == "run" and self.undo is not None and self.undo.argv == self.argv
+
     def to_json(self) -> Dict[str, Any]:
         data: Dict[str, Any] = {
             "id": self.id,
