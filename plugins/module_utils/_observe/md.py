@@ -1,0 +1,217 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""md arrays: from sysfs, and as mdadm(8) and /proc/mdstat print them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple, Union
+
+from .._engine.host import Host
+from .._engine.units import parse_size
+from .._engine.values import Text, lines
+from .block import SECTOR_BYTES, parse_udev_data
+
+_FIELD = re.compile(r"^\s*([A-Z][A-Za-z ]*?) : (.*)$")
+_MEMBER = re.compile(r"^\s*(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)\s*(.*)$", re.ASCII)
+_MDSTAT = re.compile(r"^(md\S*) : (active|inactive)(?: \(([a-z-]+)\))?(.*)$")
+_MDSTAT_MEMBER = re.compile(r"^([^\s\[]+)\[(\d+)\]((?:\([A-Z]\))*)$", re.ASCII)
+_ACTION = re.compile(r"\b(recovery|resync|reshape|check|repair)\s*=\s*(\S+)")
+
+
+@dataclass(frozen=True)
+class Member:
+    device: str
+    role: Optional[int]
+    state: str
+
+
+@dataclass(frozen=True)
+class Detail:
+    """An array as ``mdadm --detail`` or a member as ``mdadm --examine`` tells it; None is not told."""
+
+    device: str
+    level: Optional[str]
+    state: Optional[str]
+    metadata: Optional[str]
+    uuid: Optional[str]
+    name: Optional[str]
+    raid_devices: Optional[int]
+    active_devices: Optional[int]
+    failed_devices: Optional[int]
+    chunk_bytes: Optional[int]
+    members: Tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True)
+class MdStat:
+    """An array of /proc/mdstat.  ``members``: device to its flags, such as F (failed) and S (spare)."""
+
+    name: str
+    is_active: bool
+    access: str
+    level: Optional[str]
+    members: Tuple[Tuple[str, str], ...]
+    slots: str
+    action: str
+    progress: str
+
+    @property
+    def is_degraded(self) -> bool:
+        return "_" in self.slots
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array that runs, from sysfs; None is what this level or kernel does not show."""
+
+    name: str
+    number: str
+    level: Optional[str]
+    chunk_bytes: Optional[int]
+    raid_disks: Optional[int]
+    degraded: Optional[int]
+    metadata: Optional[str]
+    layout: Optional[str]
+    state: Optional[str]
+    action: Optional[str]
+    size_bytes: Optional[int]
+    uuid: Optional[str]
+    label: Optional[str]
+    members: Tuple[str, ...]
+
+
+def parse_mdadm_detail(text: str) -> List[Detail]:
+    """``mdadm --detail`` of one or several arrays; complaints between them are left out."""
+    return [_detail(device, body) for device, body in _blocks(text)]
+
+
+def parse_mdadm_examine(text: str) -> List[Detail]:
+    """``mdadm --examine``: the same fields, told by each member."""
+    return [_detail(device, body) for device, body in _blocks(text)]
+
+
+def parse_mdstat(text: Text) -> List[MdStat]:
+    """``/proc/mdstat``, in its order."""
+    arrays: List[List[str]] = []
+    for line in lines(text):
+        if _MDSTAT.match(line):
+            arrays.append([line])
+        elif arrays and line[:1].isspace():
+            arrays[-1].append(line)
+    return [_mdstat(block) for block in arrays]
+
+
+def array(host: Host, name: str) -> Array:
+    """A running array, from sysfs and the udev database, without any command."""
+    base = "/sys/block/%s/" % name
+    number = _word(host.read(base + "dev")) or ""
+    udev, _links = parse_udev_data(host.read("/run/udev/data/b" + number))
+    sectors = _number(host.read(base + "size"))
+    return Array(
+        name=name,
+        number=number,
+        level=_word(host.read(base + "md/level")),
+        chunk_bytes=_number(host.read(base + "md/chunk_size")) or None,
+        raid_disks=_number(host.read(base + "md/raid_disks")),
+        degraded=_number(host.read(base + "md/degraded")),
+        metadata=_word(host.read(base + "md/metadata_version")),
+        layout=_word(host.read(base + "md/layout")),
+        state=_word(host.read(base + "md/array_state")),
+        action=_word(host.read(base + "md/sync_action")),
+        size_bytes=sectors * SECTOR_BYTES if sectors is not None else None,
+        # The attribute is there since kernel 6.0 or so; udev has it from mdadm --detail --export.
+        uuid=bare_uuid(_word(host.read(base + "md/uuid")) or udev.get("MD_UUID")),
+        label=udev.get("MD_DEVNAME") or None,
+        members=tuple(host.listdir(base + "slaves")),
+    )
+
+
+def bare_uuid(text: Optional[str]) -> Optional[str]:
+    """The 32 digits of a UUID, whether it is written in mdadm's or in the usual way."""
+    digits = re.sub(r"[^0-9a-f]", "", (text or "").lower())
+    return digits if len(digits) == 32 else None
+
+
+def mdadm_uuid(digits: str) -> str:
+    """A UUID in mdadm's way of writing: four groups of eight."""
+    return ":".join(digits[start : start + 8] for start in range(0, 32, 8))
+
+
+def _blocks(text: str) -> List[Tuple[str, List[str]]]:
+    found: List[Tuple[str, List[str]]] = []
+    for line in text.splitlines():
+        if re.match(r"^/\S+:\s*$", line):
+            found.append((line.strip()[:-1], []))
+        elif found and not line.startswith("mdadm:"):
+            found[-1][1].append(line)
+    return found
+
+
+def _detail(device: str, body: List[str]) -> Detail:
+    fields: Dict[str, str] = {}
+    members: List[Member] = []
+    for line in body:
+        match, row = _FIELD.match(line), _MEMBER.match(line)
+        if match:
+            fields.setdefault(match.group(1), match.group(2).strip())
+        elif row:
+            words = row.group(5).split()
+            node = words.pop() if words and words[-1].startswith("/") else ""
+            members.append(Member(node, _int(row.group(4)), " ".join(words)))
+    return Detail(
+        device=device,
+        level=fields.get("Raid Level"),
+        state=fields.get("State"),
+        metadata=fields.get("Version"),
+        uuid=bare_uuid(fields.get("UUID") or fields.get("Array UUID")),
+        name=(fields.get("Name") or "").split(" ")[0] or None,
+        raid_devices=_int(fields.get("Raid Devices")),
+        active_devices=_int(fields.get("Active Devices")),
+        failed_devices=_int(fields.get("Failed Devices")),
+        chunk_bytes=_size(fields.get("Chunk Size")),
+        members=tuple(members),
+    )
+
+
+def _mdstat(block: List[str]) -> MdStat:
+    match = _MDSTAT.match(block[0])
+    assert match is not None
+    words = match.group(4).split()
+    level = words.pop(0) if words and not _MDSTAT_MEMBER.match(words[0]) else None
+    members = [_MDSTAT_MEMBER.match(word) for word in words]
+    body = "\n".join(block[1:])
+    slots = re.search(r"\[([U_]+)\]\s*$", body, re.MULTILINE)
+    action = _ACTION.search(body)
+    return MdStat(
+        name=match.group(1),
+        is_active=match.group(2) == "active",
+        access=match.group(3) or "",
+        level=level,
+        members=tuple((m.group(1), re.sub(r"[()]", "", m.group(3))) for m in members if m),
+        slots=slots.group(1) if slots else "",
+        action=action.group(1) if action else "",
+        progress=action.group(2) if action else "",
+    )
+
+
+def _word(text: Text) -> Optional[str]:
+    return text.strip() or None if isinstance(text, str) else None
+
+
+def _number(text: Text) -> Optional[int]:
+    return _int(_word(text))
+
+
+def _int(text: Optional[str]) -> Optional[int]:
+    return int(text) if text and re.match(r"^[0-9]+$", text) else None
+
+
+def _size(text: Optional[str]) -> Union[int, None]:
+    try:
+        return parse_size(text)
+    except ValueError:
+        return None

@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Mounts: what the kernel has mounted, what fstab wants, what is swap; and what tools print of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+from .._engine.values import Text, Unknown, lines
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+# A comma inside of quotes (SELinux contexts) separates nothing.
+_OPTION = re.compile(r'(?:[^,"]|"[^"]*"?)+')
+_MOUNT_LINE = re.compile(r"^(.*?) on (/.*) type (\S+) \(([^)]*)\)(?: \[.*\])?$")
+_BIND = re.compile(r"^(.*?)\[(/.*)\]$")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A line of mountinfo: ``options`` belong to the mount point, ``super_options`` to the filesystem."""
+
+    mount_id: int
+    parent_id: int
+    device: str
+    root: str
+    mount_point: str
+    options: Tuple[str, ...]
+    fs_type: str
+    source: str
+    super_options: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A mount as findmnt(8), mount(8) or /proc/mounts print it; ``subdir`` is the part that a bind shows."""
+
+    target: str
+    source: str
+    subdir: str
+    fs_type: str
+    options: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FstabLine:
+    """A line of fstab with its number; a comment or a line that says nothing has an empty ``spec``."""
+
+    number: int
+    text: str
+    spec: str = ""
+    mount_point: str = ""
+    fs_type: str = ""
+    options: Tuple[str, ...] = ()
+    dump: str = "0"
+    passno: str = "0"
+
+
+def parse_mountinfo(text: Text) -> Union[List[Mount], Unknown]:
+    """``/proc/PID/mountinfo``, in the order of mounting; lines that are none are left out."""
+    if not isinstance(text, str):
+        return text if isinstance(text, Unknown) else Unknown("no mountinfo")
+    mounts = [_mountinfo_line(line) for line in text.splitlines()]
+    return [mount for mount in mounts if mount is not None]
+
+
+def _mountinfo_line(line: str) -> Optional[Mount]:
+    # Optional fields stand before the lone "-", their number varies (proc_pid_mountinfo(5)).
+    left, dash, right = line.partition(" - ")
+    fields, tail = left.split(" "), right.split(" ")
+    if not dash or len(fields) < 6 or len(tail) < 3 or not re.match(r"^\d+ \d+ \d+:\d+ ", left, re.ASCII):
+        return None
+    return Mount(
+        mount_id=int(fields[0]),
+        parent_id=int(fields[1]),
+        device=fields[2],
+        root=unescape(fields[3]),
+        mount_point=unescape(fields[4]),
+        options=split_options(fields[5]),
+        fs_type=tail[0],
+        source=unescape(tail[1]),
+        super_options=split_options(" ".join(tail[2:])),
+    )
+
+
+def parse_fstab(text: Text) -> List[FstabLine]:
+    """All lines of fstab, comments included, so that a line can be named by its number."""
+    return [_fstab_line(number, line) for number, line in enumerate(lines(text), 1)]
+
+
+def _fstab_line(number: int, line: str) -> FstabLine:
+    fields = line.split()
+    if len(fields) < 3 or fields[0].startswith("#"):
+        return FstabLine(number, line)
+    more = [field for field in fields[3:] if not field.startswith("#")]
+    return FstabLine(
+        number=number,
+        text=line,
+        spec=unescape(fields[0].replace('"', "")),
+        mount_point=_bare_path(unescape(fields[1])),
+        fs_type=fields[2],
+        options=split_options(more[0]) if more else ("defaults",),
+        dump=more[1] if len(more) > 1 else "0",
+        passno=more[2] if len(more) > 2 else "0",
+    )
+
+
+def parse_swaps(text: Text) -> Union[List[str], Unknown]:
+    """``/proc/swaps``: the devices and files that are swap now."""
+    if not isinstance(text, str):
+        return text if isinstance(text, Unknown) else []
+    return [unescape(line.split()[0]) for line in text.splitlines() if line.startswith("/")]
+
+
+def parse_findmnt(text: str) -> List[Row]:
+    """findmnt(8): JSON (flat or nested), a list, or a tree."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return _findmnt_table(text)
+    filesystems = data.get("filesystems") if isinstance(data, Mapping) else None
+    return list(_findmnt_nodes(filesystems, depth=0))
+
+
+def _findmnt_nodes(nodes: Any, depth: int) -> Iterator[Row]:
+    for node in nodes if isinstance(nodes, list) and depth < 100 else []:
+        if isinstance(node, Mapping):
+            if isinstance(node.get("target"), str):
+                yield _row(
+                    node["target"],
+                    str(node.get("source") or ""),
+                    str(node.get("fstype") or ""),
+                    str(node.get("options") or ""),
+                )
+            yield from _findmnt_nodes(node.get("children"), depth + 1)
+
+
+def _findmnt_table(text: str) -> List[Row]:
+    """Columns start where their header does, so a mount point may hold spaces."""
+    rows: List[Row] = []
+    starts: Dict[str, Tuple[int, Optional[int]]] = {}
+    for line in text.splitlines():
+        if line.startswith("TARGET") and not starts:
+            words = [(match.group(), match.start()) for match in re.finditer(r"\S+", line)]
+            ends = [start for _name, start in words[1:]] + [None]
+            starts = {name: (start, end) for (name, start), end in zip(words, ends)}
+        elif starts:
+            cell = {name: line[start:end].strip() for name, (start, end) in starts.items()}
+            target = cell["TARGET"].lstrip("│├└─|`- ")
+            if target:
+                rows.append(_row(target, cell.get("SOURCE", ""), cell.get("FSTYPE", ""), cell.get("OPTIONS", "")))
+    return rows
+
+
+def parse_mount(text: str) -> List[Row]:
+    """mount(8) without arguments; a mount point may hold spaces and even " type "."""
+    matches = [_MOUNT_LINE.match(line) for line in text.splitlines()]
+    return [_row(m.group(2), m.group(1), m.group(3), m.group(4)) for m in matches if m]
+
+
+def parse_proc_mounts(text: Text) -> List[Row]:
+    """``/proc/mounts``: four fields and two numbers; options may hold quotes."""
+    rows: List[Row] = []
+    for line in lines(text):
+        fields = line.split(" ")
+        if len(fields) >= 6 and fields[-1].isdigit() and fields[-2].isdigit():
+            rows.append(_row(unescape(fields[1]), unescape(fields[0]), fields[2], " ".join(fields[3:-2])))
+    return rows
+
+
+def split_options(text: str) -> Tuple[str, ...]:
+    return tuple(option for option in _OPTION.findall(text) if option)
+
+
+def unescape(text: str) -> str:
+    """Undo the octal escapes of space, tab, newline, backslash and # (getmntent(3))."""
+    return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), text)
+
+
+def escape(text: str) -> str:
+    """A path as a field of fstab."""
+    return re.sub(r"[\s\\#]", lambda match: "\\%03o" % ord(match.group()), text, flags=re.ASCII)
+
+
+def _row(target: str, source: str, fs_type: str, options: str) -> Row:
+    bind = _BIND.match(source)
+    subdir = bind.group(2) if bind else ""
+    return Row(target, bind.group(1) if bind else source, subdir, fs_type, split_options(options))
+
+
+def _bare_path(path: str) -> str:
+    return path.rstrip("/") or "/" if path.startswith("/") else path
