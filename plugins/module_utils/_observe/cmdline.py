@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
 from .._engine.host import Host
-from .._engine.values import Text, Unknown
+from .._engine.values import Unknown
 from . import confd
 
 GRUB_DEFAULTS = "/etc/default/grub"
@@ -74,9 +74,9 @@ def parse_grub_config(text: str) -> List[Entry]:
             # Only what this system generated from its own defaults, not other systems or hand-made entries.
             inside = mark.group(1) == "BEGIN" and re.match(r"\d+_linux", mark.group(2)) is not None
         words = parse_cmdline(row)
-        if inside and len(words) > 1 and words[0] in ("linux", "linux16", "linuxefi"):
-            if "single" not in words and "recovery" not in words:
-                found.append(Entry(words[1], words[2:]))
+        is_kernel = inside and len(words) > 1 and words[0] in ("linux", "linux16", "linuxefi")
+        if is_kernel and "single" not in words and "recovery" not in words:
+            found.append(Entry(words[1], words[2:]))
     return found
 
 
@@ -102,7 +102,7 @@ def current(host: Host) -> Union[Tuple[str, ...], Unknown]:
     text = host.read("/proc/cmdline")
     if isinstance(text, str):
         return parse_cmdline(text)
-    return text or Unknown("/proc/cmdline was not seen")
+    return text if isinstance(text, Unknown) else Unknown("/proc/cmdline was not seen")
 
 
 def observe(host: Host) -> Dict[str, Any]:
@@ -137,12 +137,13 @@ def _assignments(host: Host) -> List[Assignment]:
 
 
 def _grub_entries(host: Host) -> Union[List[Entry], Unknown]:
-    text: Text = None
+    reason = Unknown("no grub.cfg was seen below /boot")
     for path in GRUB_CONFIGS:
         text = host.read(path)
         if isinstance(text, str):
             return parse_grub_config(text)
-    return text or Unknown("no grub.cfg was seen below /boot")
+        reason = text if isinstance(text, Unknown) else reason
+    return reason
 
 
 def _bls_entries(host: Host, names: List[str]) -> Union[List[Entry], Unknown]:
@@ -156,7 +157,7 @@ def _bls_entries(host: Host, names: List[str]) -> Union[List[Entry], Unknown]:
     for name in names:
         text = host.read("%s/%s" % (BLS_FOLDER, name))
         if not isinstance(text, str):
-            return text or Unknown("%s is gone" % name)
+            return text if isinstance(text, Unknown) else Unknown("%s is gone" % name)
         entry = parse_bls(text, variables)
         if entry:
             found.append(entry)
