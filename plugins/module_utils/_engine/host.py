@@ -11,15 +11,18 @@ writes one, ``MemoHost`` remembers what it read so that nothing is observed twic
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
+import selectors
 import signal
 import stat
 import subprocess
 import tarfile
 import tempfile
+import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Sequence, Set, Tuple, TypeVar, Union
 
 from .values import Text, Unknown
 
@@ -28,6 +31,14 @@ READ_LIMIT_BYTES = 4 * 1024 * 1024
 # What a capture may hold in all, packed files unpacked: hostile ones are refused.
 CAPTURE_LIMIT_BYTES = 256 * 1024 * 1024
 CAPTURE_LIMIT_MEMBERS = 200_000
+# The header of a tar member is some hundred bytes; one that claims more wants our memory.
+CAPTURE_LIMIT_HEADER_BYTES = 1024 * 1024
+# nvidia-smi -q -x of 16 GPUs is 1 MB; a command that prints more than this runs wild.
+OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+# How long to wait for the rest of the output when a command ended and left something behind that holds its pipes.
+_LINGER_S = 0.2
+
+_Answer = TypeVar("_Answer")
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -98,9 +109,12 @@ class LiveHost:
             fd = os.open(self.root + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             return _absent_or_unknown(error)
+        except ValueError:
+            return None  # a NUL in the path: no such file can be
         try:
-            if stat.S_ISDIR(os.fstat(fd).st_mode):
-                return Unknown("is a directory")
+            kind = os.fstat(fd).st_mode
+            if stat.S_ISDIR(kind) or stat.S_ISFIFO(kind):
+                return Unknown("is a directory" if stat.S_ISDIR(kind) else "is a named pipe")
             data = _read_up_to(fd, READ_LIMIT_BYTES)
         except OSError as error:
             return Unknown(os.strerror(error.errno or 0))
@@ -108,7 +122,8 @@ class LiveHost:
             os.close(fd)
         if data is None:
             return Unknown("larger than %d bytes" % READ_LIMIT_BYTES)
-        return data.decode("utf-8", "replace")
+        # Bytes that are no UTF-8 (a comment in another encoding) must come back as they were when we write.
+        return data.decode("utf-8", "surrogateescape")
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.root + path)
@@ -116,13 +131,13 @@ class LiveHost:
     def listdir(self, path: str) -> List[str]:
         try:
             return sorted(os.listdir(self.root + path))
-        except OSError:
+        except (OSError, ValueError):
             return []
 
     def readlink(self, path: str) -> Optional[str]:
         try:
             return os.readlink(self.root + path)
-        except OSError:
+        except (OSError, ValueError):
             return None
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
@@ -131,22 +146,25 @@ class LiveHost:
     def write(self, path: str, text: Optional[str], mode: int = 0o644) -> None:
         """Replace a file in one instant (or remove it): no reader ever sees half of it.
 
-        A kept file keeps its owner, mode and security label; folders are made as needed.
+        A kept file keeps its owner, mode and extended attributes; folders are made as needed.
         """
         full = self.root + path
+        # A file reached through a link is replaced where it lies, the link stays.
+        full = os.path.realpath(full) if os.path.islink(full) else full
+        if os.path.lexists(full) and not stat.S_ISREG(os.lstat(full).st_mode):
+            # Such as a file that is masked by a link to /dev/null, which must not be replaced.
+            raise OSError(errno.EINVAL, "not a regular file", full)
         if text is None:
             if os.path.lexists(full):
                 os.unlink(full)
                 _sync_folder(os.path.dirname(full))
             return
-        # A file reached through a link is replaced where it lies, the link stays.
-        full = os.path.realpath(full) if os.path.islink(full) else full
         folder = os.path.dirname(full)
         os.makedirs(folder, exist_ok=True)
         _remove_leftovers(full)
         fd, beside = tempfile.mkstemp(prefix="." + os.path.basename(full) + ".", suffix=".new", dir=folder)
         try:
-            with os.fdopen(fd, "w", encoding="utf-8", newline="") as new:
+            with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as new:
                 new.write(text)
                 new.flush()
                 _take_over_attributes(full, new.fileno(), mode)
@@ -192,10 +210,11 @@ class MemoHost:
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
         return self._once("run", tuple(argv), lambda: self._host.run(argv, deadline_s))
 
-    def _once(self, verb: str, key: Any, ask: Any) -> Any:
+    def _once(self, verb: str, key: Any, ask: Callable[[], _Answer]) -> _Answer:
         if (verb, key) not in self._memo:
             self._memo[(verb, key)] = ask()
-        return self._memo[(verb, key)]
+        answer: _Answer = self._memo[(verb, key)]
+        return answer
 
 
 class CaptureHost:
@@ -205,16 +224,18 @@ class CaptureHost:
 
     def __init__(self, folder: str) -> None:
         self.folder = os.path.realpath(folder)
+        for name in ("files", "commands"):
+            if os.path.islink(os.path.join(self.folder, name)):
+                raise CaptureError("%s: %s is a symbolic link" % (self.folder, name))
         self.about = _read_about(self.folder)
         self._commands = _read_commands(os.path.join(self.folder, "commands"))
-        self._files = LiveHost(os.path.join(self.folder, "files"))
 
     def read(self, path: str) -> Text:
         full = self._resolve(path)
         if full is None:
             return None
         if os.path.exists(full) and not stat.S_ISREG(os.stat(full).st_mode):
-            return Unknown("is not a regular file in the capture")
+            return Unknown("was not read when the capture was taken, or is no file")
         return LiveHost().read(full)
 
     def exists(self, path: str) -> bool:
@@ -261,7 +282,11 @@ class CaptureHost:
 
 
 class RecordingHost:
-    """A live host that writes down everything it is asked, as a capture."""
+    """A live host that writes down everything it is asked, as a capture.
+
+    A name that was seen but not read, or could not be read, becomes an empty folder: it exists, and
+    reading it is unknown, as it was here.
+    """
 
     is_live = True
 
@@ -279,38 +304,40 @@ class RecordingHost:
         text = self._host.read(path)
         if isinstance(text, str):
             place = self._place(path)
-            if place not in self._copied and not os.path.islink(place):
+            if place not in self._copied:
                 self._copied.add(place)
-                with open(place, "w", encoding="utf-8", newline="") as copy:
+                if os.path.isdir(place):
+                    os.rmdir(place)
+                with open(place, "w", encoding="utf-8", errors="surrogateescape", newline="") as copy:
                     copy.write(text)
+        elif text is not None and self._host.exists(path):
+            self._note_name(path)
         return text
 
     def exists(self, path: str) -> bool:
         found = self._host.exists(path)
-        if found and os.path.isdir(self._host.root + path):
-            os.makedirs(self._place(os.path.join(path, ".")), exist_ok=True)
-        elif found:
+        if found and os.path.isfile(self._host.root + path):
             self.read(path)
+        elif found:
+            # Not opened: that would wake a device.
+            self._note_name(path)
         return found
 
     def listdir(self, path: str) -> List[str]:
         names = self._host.listdir(path)
+        if names or os.path.isdir(self._host.root + path):
+            self._note_name(path)
         for name in names:
             child = os.path.join(path, name)
-            if self.readlink(child) is not None:
-                continue
-            place = self._place(child)
-            if os.path.isdir(self._host.root + child):
-                os.makedirs(place, exist_ok=True)
-            elif not os.path.lexists(place):
-                # The name was seen; the content comes when it is asked for.
-                open(place, "w", encoding="utf-8").close()
+            if self.readlink(child) is None:
+                self._note_name(child)
         return names
 
     def readlink(self, path: str) -> Optional[str]:
         target = self._host.readlink(path)
         if target is not None:
-            place = self._place(path)
+            place = os.path.join(self._place(os.path.dirname(path)), os.path.basename(path))
+            os.makedirs(os.path.dirname(place), exist_ok=True)
             if not os.path.lexists(place):
                 os.symlink(target, place)
         return target
@@ -320,19 +347,20 @@ class RecordingHost:
         if not result.unknown:
             number = self._commands.setdefault(tuple(argv), len(self._commands))
             with open(os.path.join(self.folder, "commands", "%04d.json" % number), "w", encoding="utf-8") as out:
-                json.dump(
-                    {"argv": list(argv), "rc": result.rc, "stdout": result.stdout, "stderr": result.stderr}, out
-                )
+                json.dump({"argv": list(argv), "rc": result.rc, "stdout": result.stdout, "stderr": result.stderr}, out)
         return result
 
+    def _note_name(self, path: str) -> None:
+        place = self._place(path)
+        if not os.path.lexists(place):
+            os.makedirs(place)
+
     def _place(self, path: str) -> str:
-        """Where a path lies in the capture.  Links on the way are recorded as links."""
+        """Where a path that exists lies in the capture.  Links on the way are recorded as links."""
         top = os.path.join(self.folder, "files")
         done = ""
         todo = [part for part in path.split("/") if part not in ("", ".")]
-        hops = 0
-        while len(todo) > 1 and hops < 400:
-            hops += 1
+        while todo:
             part = todo.pop(0)
             if part == "..":
                 done = os.path.dirname(done)
@@ -347,9 +375,8 @@ class RecordingHost:
                 os.symlink(target, top + here)
             done = "" if target.startswith("/") else done
             todo = [piece for piece in target.split("/") if piece not in ("", ".")] + todo
-        folder = top + done
-        os.makedirs(folder, exist_ok=True)
-        return os.path.join(folder, *todo)
+        os.makedirs(os.path.dirname(top + done), exist_ok=True)
+        return top + done
 
 
 def open_capture(path: str, scratch: str) -> CaptureHost:
@@ -361,21 +388,52 @@ def open_capture(path: str, scratch: str) -> CaptureHost:
         return CaptureHost(path)
     if not os.path.isfile(path):
         raise CaptureError("%s is neither a folder nor a file" % path)
-    total = 0
     try:
-        with tarfile.open(path, "r:gz") as tar:
-            for count, member in enumerate(tar):
-                if count >= CAPTURE_LIMIT_MEMBERS:
-                    raise CaptureError("%s holds more than %d members" % (path, CAPTURE_LIMIT_MEMBERS))
-                total += max(member.size, 0)
-                if total > CAPTURE_LIMIT_BYTES:
-                    raise CaptureError("%s unpacks to more than %d bytes" % (path, CAPTURE_LIMIT_BYTES))
+        careful: Any = _Careful(gzip.GzipFile(path))
+        with tarfile.open(fileobj=careful, mode="r:") as tar:
+            for member in _members(tar, path):
                 _unpack_member(tar, member, scratch)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, CaptureError):
-            raise
-        raise CaptureError("%s cannot be unpacked: %s" % (path, error)) from error
+    except CaptureError:
+        raise
+    except Exception as error:  # on hostile archives tarfile and zlib raise nearly anything
+        raise CaptureError("%s cannot be unpacked: %s" % (path, error or type(error).__name__)) from error
     return CaptureHost(_capture_top(scratch))
+
+
+def _members(tar: tarfile.TarFile, path: str) -> Iterator[tarfile.TarInfo]:
+    """The members of an archive, as long as it stays within the limits."""
+    total = 0
+    for count, member in enumerate(tar):
+        if count >= CAPTURE_LIMIT_MEMBERS:
+            raise CaptureError("%s holds more than %d members" % (path, CAPTURE_LIMIT_MEMBERS))
+        total += max(member.size, 0)
+        if total > CAPTURE_LIMIT_BYTES:
+            raise CaptureError("%s unpacks to more than %d bytes" % (path, CAPTURE_LIMIT_BYTES))
+        yield member
+
+
+class _Careful:
+    """An unpacking stream that gives no more than was agreed: a small file may unpack to terabytes."""
+
+    def __init__(self, stream: gzip.GzipFile) -> None:
+        self._stream = stream
+        self.tell = stream.tell
+
+    def seek(self, place: int) -> int:
+        self._check(place, 0)
+        return self._stream.seek(place)
+
+    def read(self, size: int) -> bytes:
+        self._check(self._stream.tell(), size)
+        return self._stream.read(size)
+
+    def _check(self, place: int, size: int) -> None:
+        # Data is read in small blocks (_unpack_member), so a large read is a header.
+        if size > CAPTURE_LIMIT_HEADER_BYTES:
+            raise CaptureError("the capture has a header of %d bytes" % size)
+        # Headers and padding take up to three blocks a member.
+        if place + size > CAPTURE_LIMIT_BYTES + 2048 * CAPTURE_LIMIT_MEMBERS:
+            raise CaptureError("the capture unpacks to more than %d bytes" % CAPTURE_LIMIT_BYTES)
 
 
 def _unpack_member(tar: tarfile.TarFile, member: tarfile.TarInfo, scratch: str) -> None:
@@ -417,7 +475,9 @@ def _capture_top(scratch: str) -> str:
     if os.path.isfile(os.path.join(scratch, "capture.json")):
         return scratch
     children = [os.path.join(scratch, name) for name in sorted(os.listdir(scratch))]
-    inside = [child for child in children if os.path.isfile(os.path.join(child, "capture.json"))]
+    inside = [
+        child for child in children if not os.path.islink(child) and os.path.isfile(os.path.join(child, "capture.json"))
+    ]
     return inside[0] if len(inside) == 1 else scratch
 
 
@@ -425,10 +485,10 @@ def _read_about(folder: str) -> Dict[str, Any]:
     path = os.path.join(folder, "capture.json")
     text = LiveHost().read(path) if not os.path.islink(path) else Unknown("is a symbolic link")
     if not isinstance(text, str):
-        raise CaptureError("%s: capture.json is %s" % (folder, text or "missing"))
+        raise CaptureError("%s: capture.json %s" % (folder, "is missing" if text is None else text.reason))
     try:
         about = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CaptureError("%s: capture.json: %s" % (folder, error)) from error
     if not isinstance(about, dict) or about.get("format") != 1:
         raise CaptureError("%s: capture.json: only format 1 is known" % folder)
@@ -444,11 +504,16 @@ def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:
         text = LiveHost().read(path)
         try:
             data = json.loads(text if isinstance(text, str) else "")
-            key = tuple(str(word) for word in data["argv"])
-            commands[key] = Result(int(data["rc"]), str(data["stdout"]), str(data.get("stderr", "")))
-        except (ValueError, KeyError, TypeError) as error:
+            key = tuple(_clean(word) for word in data["argv"])
+            commands[key] = Result(int(data["rc"]), _clean(data["stdout"]), _clean(data.get("stderr", "")))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise CaptureError("%s: not a recorded command: %s" % (path, error)) from error
     return commands
+
+
+def _clean(word: Any) -> str:
+    """A text without the lone surrogates that JSON can hold and UTF-8 cannot."""
+    return str(word).encode("utf-8", "replace").decode("utf-8")
 
 
 def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
@@ -458,25 +523,73 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
     """
     environment = {"PATH": _PATH, "LC_ALL": "C", "LANGUAGE": "C", "HOME": "/root", "TERM": "dumb"}
     try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-            close_fds=True,
-        )
+        # A file as input, since a pipe would block us when the command does not read it.
+        with tempfile.TemporaryFile() if stdin else open(os.devnull, "rb") as source:
+            if stdin:
+                source.write(stdin.encode("utf-8", "surrogateescape"))
+                source.seek(0)
+            process = subprocess.Popen(
+                list(argv),
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+                close_fds=True,
+            )
     except FileNotFoundError:
         return Result(-1, "", "", "%s is not installed" % argv[0])
     except OSError as error:
         return Result(-1, "", "", "%s: %s" % (argv[0], os.strerror(error.errno or 0)))
+    except ValueError as error:
+        return Result(-1, "", "", "%s: %s" % (argv[0], error))
+    said: Dict[int, bytearray] = {}
+    trouble = _listen(process, said, deadline_s)
+    if trouble:
+        _end_group(process)
+        return Result(-1, "", "", "%s %s" % (argv[0], trouble))
+    out, err = (said[number].decode("utf-8", "replace") for number in (1, 2))
+    return Result(process.returncode, out, err)
+
+
+def _listen(process: subprocess.Popen[bytes], said: Dict[int, bytearray], deadline_s: float) -> str:
+    """Collect what a command says until it ends; gives the reason when it does not end well.
+
+    It ends when its process does: something that it left behind may hold its pipes for ever.
+    """
+    deadline = time.monotonic() + deadline_s
+    said.update({1: bytearray(), 2: bytearray()})
+    assert process.stdout is not None and process.stderr is not None
+    with process.stdout, process.stderr, selectors.DefaultSelector() as selector:
+        for number, pipe in ((1, process.stdout), (2, process.stderr)):
+            selector.register(pipe, selectors.EVENT_READ, number)
+        while selector.get_map():
+            if process.poll() is not None:
+                deadline = min(deadline, time.monotonic() + _LINGER_S)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            for key, _events in selector.select(min(left, _LINGER_S)):
+                block = os.read(key.fd, 1 << 16)
+                if not block:
+                    selector.unregister(key.fileobj)
+                said[key.data] += block
+                if len(said[key.data]) > OUTPUT_LIMIT_BYTES:
+                    return "printed more than %d bytes" % OUTPUT_LIMIT_BYTES
     try:
-        out, err = process.communicate(stdin.encode("utf-8") if stdin else None, timeout=deadline_s)
+        process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        _kill_group(process.pid)
-        return Result(-1, "", "", "%s hung: no answer in %g s" % (argv[0], deadline_s))
-    return Result(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        return "hung: no answer in %g s" % deadline_s
+    return ""
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command and its children, and take its exit status unless it sleeps in the kernel."""
+    _kill_group(process.pid)
+    try:
+        process.wait(_LINGER_S)
+    except subprocess.TimeoutExpired:
+        pass
 
 
 def _kill_group(pid: int) -> None:
@@ -506,7 +619,7 @@ def _read_up_to(fd: int, limit: int) -> Optional[bytes]:
 
 
 def _take_over_attributes(old: str, fd: int, mode: int) -> None:
-    """Give the new file the owner, mode and security label of the one it replaces."""
+    """Give the new file the owner, mode and extended attributes of the one it replaces."""
     try:
         was = os.stat(old)
     except OSError:
@@ -514,10 +627,19 @@ def _take_over_attributes(old: str, fd: int, mode: int) -> None:
         return
     os.fchmod(fd, stat.S_IMODE(was.st_mode))
     os.fchown(fd, was.st_uid, was.st_gid)
+    for name in _xattrs(old):
+        try:
+            os.setxattr(fd, name, os.getxattr(old, name))
+        except OSError:
+            continue
+
+
+def _xattrs(path: str) -> List[str]:
+    """Names of extended attributes: the security label, access lists, a user's own."""
     try:
-        os.setxattr(fd, "security.selinux", os.getxattr(old, "security.selinux"))
+        return os.listxattr(path)
     except OSError:
-        pass
+        return []
 
 
 def _remove_leftovers(full: str) -> None:
@@ -534,4 +656,3 @@ def _sync_folder(folder: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
