@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection's modules do on the controller: refuse wants that cannot be, before any host is touched.
+
+``meta/runtime.yml`` routes the modules of all areas and ``node_audit`` here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import valid_want
+
+ROLES = Path(__file__).resolve().parents[2] / "roles"
+# Variables of others may begin as ours do (kernel_version), so only what looks like a slip is refused.
+CLOSENESS = 0.85
+
+
+class ActionModule(ActionBase):
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        name = self._task.action.rsplit(".", 1)[-1]
+        args = dict(self._task.args)
+        wants = args.get("wants") if name in ("node_audit", "node_capture") else {name: want_of(args)}
+        try:
+            refuse_slips(variables)
+            for area, want in (wants or {}).items():
+                refuse_impossible(area, want)
+        except ValueError as error:
+            return dict(result, failed=True, msg=str(error))
+        if name == "node_audit" and args.get("areas") is None:
+            args["areas"] = chosen_areas(
+                list(wants or {}), variables.get("ansible_run_tags", []), variables.get("ansible_skip_tags", [])
+            )
+        result.update(self._execute_module(module_name=self._task.action, module_args=args, task_vars=task_vars))
+        if "report" in result and not args.get("capture"):
+            # The inventory's name is what people know a host by; its own name is among the facts.
+            result["report"]["host"] = variables.get("inventory_hostname", result["report"]["host"])
+        return result
+
+
+def want_of(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The want among the arguments of an area's module."""
+    return {name: value for name, value in args.items() if name not in COMMON_SPEC and not name.startswith("_ansible")}
+
+
+def refuse_impossible(area: str, want: Any) -> None:
+    """Raise ValueError for a want that no host could satisfy, with variable, value and what is allowed."""
+    if area not in AREAS:
+        raise ValueError("wants: %r is not possible; allowed: %s. Nothing was changed." % (area, ", ".join(AREAS)))
+    if not isinstance(want, Mapping):
+        raise ValueError("wants.%s: %r is not possible; allowed: a dictionary. Nothing was changed." % (area, want))
+    try:
+        valid_want(AREAS[area], {name: value for name, value in want.items() if value is not None})
+    except BadWant as error:
+        raise ValueError(bad_want_message(AREAS[area], error)) from error
+
+
+def refuse_slips(variables: Mapping[str, Any]) -> None:
+    """Raise ValueError for a variable that is a misspelt variable of one of our roles."""
+    known = role_variables()
+    starts = {name[:3] for name in known}
+    for name in variables:
+        if name in known or name[:3] not in starts or not isinstance(name, str):
+            continue
+        meant = difflib.get_close_matches(name, known, n=1, cutoff=CLOSENESS)
+        if meant:
+            raise ValueError(
+                "%s: no role of gpufleet.host has this variable; did you mean %s? "
+                "Allowed variables are in the README of each role. Nothing was changed." % (name, meant[0])
+            )
+
+
+@cache
+def role_variables() -> tuple[str, ...]:
+    """All public variables of the collection's roles, by their defaults."""
+    names: set[str] = set()
+    for file in sorted(ROLES.glob("*/defaults/main.yml")):
+        names.update(re.findall(r"^([a-z][a-z0-9_]*):", file.read_text(encoding="utf-8"), re.MULTILINE))
+    return tuple(sorted(names))
+
+
+def chosen_areas(names: Iterable[str], tags: Iterable[str], skip_tags: Iterable[str]) -> list[str]:
+    """The areas that ``--tags`` and ``--skip-tags`` leave; an area goes by its own and its role's name."""
+    run, skip = set(tags), set(skip_tags)
+    goes_by = {name: {name, AREAS[name].role} for name in names}
+    any_named = any(run & words for words in goes_by.values())
+    return [name for name, words in goes_by.items() if not words & skip and (not any_named or words & run)]

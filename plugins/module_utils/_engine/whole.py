@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The whole host in one call: each subject observed once, every area planned, one report."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from .engine import Area, run_area
+from .host import Host
+from .journal import Journal
+from .values import BadWant, Finding, Report
+
+
+def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
+    """The want with types and defaults filled in.
+
+    :raises BadWant: naming the option, what was given and what is allowed.
+    """
+    checked = ArgumentSpecValidator(dict(area.spec)).validate(dict(given))
+    if checked.error_messages:
+        raise BadWant("want", dict(given), "; ".join(checked.error_messages))
+    want = {name: checked.validated_parameters[name] for name in area.spec}
+    area.check_want(want)
+    return want
+
+
+def audit(
+    areas: Iterable[Area], wants: Mapping[str, Mapping[str, Any]], host: Host, allow_risk: Mapping[str, str],
+    journal: Optional[Journal],
+) -> Dict[str, Report]:
+    """A report for each area; an area that fails in itself says so and keeps no other from its report."""
+    reports: Dict[str, Report] = {}
+    for area in areas:
+        try:
+            reports[area.name] = run_area(
+                area, wants[area.name], host, mode="audit", allow_risk=allow_risk.get(area.name, "safe"), journal=journal
+            )
+        except Exception as error:
+            reports[area.name] = Report("failed", findings=(_bug(area, error),))
+    return reports
+
+
+def to_apply(reports: Mapping[str, Report]) -> List[str]:
+    """The areas with steps that may run now: those whose role has something to do."""
+    return [name for name, report in reports.items() if any(step.status == "planned" for step in report.steps)]
+
+
+def summary(reports: Mapping[str, Report], limit: int = 20) -> str:
+    """What is not as wanted, a line each, for a terminal."""
+    rows: List[str] = []
+    for name, report in reports.items():
+        if report.state == "compliant":
+            continue
+        rows.append("%s is %s" % (name, report.state))
+        rows += [
+            "  %s: %s: %r -> %r%s" % (r.status, r.step.target, _short(r.step.before), _short(r.step.after), _because(r.detail))
+            for r in report.steps
+        ]
+        rows += [
+            "  %s: %s: expected %s, observed %s; to do: %s" % (f.id, f.subject, f.expected, f.observed, f.fix)
+            for f in report.findings
+            if f.level != "info"
+        ]
+    more = ["  and %d more lines in the report" % (len(rows) - limit)] if len(rows) > limit else []
+    return "\n".join(rows[:limit] + more)
+
+
+def _because(detail: str) -> str:
+    return " (%s)" % detail if detail else ""
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str) and ("\n" in value.strip() or len(value) > 60):
+        return "%d lines" % len(value.splitlines())
+    return value.strip() if isinstance(value, str) else value
+
+
+def _bug(area: Area, error: Exception) -> Finding:
+    where = traceback.format_exc().strip().splitlines()
+    return Finding(
+        "engine.bug", "fail", area.name, "a report", "%s: %s" % (type(error).__name__, error),
+        "this area could not be judged: it met something on the host that it does not understand: %s" % " ".join(where[-3:]),
+        "take a capture with playbooks/capture.yml and report it", "engine",
+    )  # fmt: skip

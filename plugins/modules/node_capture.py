@@ -1,0 +1,122 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_capture
+short_description: Record everything that an audit reads from a host
+version_added: "0.1.0"
+description:
+  - Audits the host once and writes down all that was read, as a C(.tar.gz) that M(gpufleet.host.node_audit) can replay.
+options:
+  wants:
+    description:
+      - What is wanted of each area, by the name of its module. It decides what is looked at.
+    type: dict
+    required: true
+  dest:
+    description:
+      - The file to write on the host.
+    type: path
+    required: true
+  scrub:
+    description:
+      - Whether serial numbers, UUIDs, WWNs, MACs and addresses are replaced by made-up ones. Equal ones stay equal.
+    type: bool
+    default: true
+requirements:
+  - Python 3.8 or newer on the host
+author:
+  - gpufleet.host contributors (@gpufleet)
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    support: full
+    details: In check mode the capture is not written.
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    support: none
+  idempotent:
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    support: none
+    details: A capture holds the time it was taken, so each run writes a new one.
+"""
+
+EXAMPLES = r"""
+- name: Record the host
+  gpufleet.host.node_capture:
+    dest: /tmp/gpu07.tar.gz
+    wants:
+      block_queue:
+        rules:
+          - class: nvme
+            scheduler: none
+"""
+
+RETURN = r"""
+dest:
+  description: The file that was written.
+  returned: always
+  type: str
+"""
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import capture, whole
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import bad_want_message
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import MemoHost, RecordingHost
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "wants": {"type": "dict", "required": True},
+            "dest": {"type": "path", "required": True},
+            "scrub": {"type": "bool", "default": True},
+        },
+        supports_check_mode=True,
+    )
+    dest = module.params["dest"]
+    if not os.path.isdir(os.path.dirname(dest) or "."):
+        module.fail_json(msg="dest: %r is not possible; allowed: a file in a folder that exists" % dest)
+    wants = {}
+    for name, given in module.params["wants"].items():
+        if name not in AREAS:
+            module.fail_json(msg="wants: %r is not possible; allowed: %s" % (name, ", ".join(AREAS)))
+        try:
+            wants[name] = whole.valid_want(AREAS[name], given)
+        except BadWant as error:
+            module.fail_json(msg=bad_want_message(AREAS[name], error))
+    if not module.check_mode:
+        record(wants, dest, module.params["scrub"])
+    module.exit_json(changed=True, dest=dest)
+
+
+def record(wants: dict, dest: str, scrub: bool) -> None:
+    folder = tempfile.mkdtemp(prefix="gpufleet-")
+    try:
+        taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        host = MemoHost(RecordingHost(folder, socket.gethostname(), taken))
+        whole.audit([AREAS[name] for name in wants], wants, host, {}, None)
+        topology.host_facts(host, [])
+        if scrub:
+            capture.scrub_folder(folder, salt=os.urandom(16).hex())
+        capture.pack(folder, dest)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_revert
+short_description: Put a host back to what it was before the collection changed it
+version_added: "0.1.0"
+description:
+  - Undoes one run, one area or everything, from the journal on the host, newest change first, back to the recorded originals.
+  - What has no reverse, such as a filesystem that was made, stays, and the report says so. No data is ever deleted.
+options:
+  area:
+    description:
+      - Undo this area only, by the name of its module.
+    type: str
+  undo_run:
+    description:
+      - Undo this run only, by its name in the journal.
+    type: str
+extends_documentation_fragment:
+  - gpufleet.host.area
+"""
+
+EXAMPLES = r"""
+- name: Put the I/O schedulers back
+  gpufleet.host.node_revert:
+    area: block_queue
+"""
+
+RETURN = r"""
+state:
+  description: State after the run, V(compliant) when there was nothing to undo.
+  returned: always
+  type: str
+report:
+  description: What was undone, as docs/report.schema.json describes it.
+  returned: always
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, finish, host_report, new_run_id, result_of
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import revert
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, Lock, Locked
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=dict({"area": {"type": "str"}, "undo_run": {"type": "str"}}, **COMMON_SPEC),
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        with Lock():
+            reports = revert(
+                LiveHost(),
+                Journal(),
+                apply=not module.check_mode,
+                area=params["area"],
+                run=params["undo_run"],
+                allow_risk=params["allow_risk"],
+            )
+    except Locked as error:
+        module.fail_json(msg=str(error))
+    finish(module, result_of(host_report(reports, params["run"] or new_run_id(), "revert")), reports)
+
+
+if __name__ == "__main__":
+    main()
