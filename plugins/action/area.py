@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant

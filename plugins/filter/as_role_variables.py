@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 
 DOCUMENTATION = r"""

@@ -121,13 +121,25 @@ report:
 
 import shutil
 import tempfile
+from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import whole
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import bad_want_message, diff_of, host_report, new_run_id
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureError, Host, LiveHost, MemoHost, open_capture
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import (
+    bad_want_message,
+    diff_of,
+    host_report,
+    new_run_id,
+)
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import (
+    CaptureError,
+    Host,
+    LiveHost,
+    MemoHost,
+    open_capture,
+)
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
@@ -163,7 +175,7 @@ def main() -> None:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def audit(module: AnsibleModule, host: MemoHost, about: dict) -> None:
+def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> None:
     wants = {}
     names = module.params["areas"] if module.params["areas"] is not None else list(module.params["wants"])
     for name in names:

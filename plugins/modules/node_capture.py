@@ -68,6 +68,7 @@ import shutil
 import socket
 import tempfile
 import time
+from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -104,7 +105,7 @@ def main() -> None:
     module.exit_json(changed=True, dest=dest)
 
 
-def record(wants: dict, dest: str, scrub: bool) -> None:
+def record(wants: Mapping[str, Any], dest: str, scrub: bool) -> None:
     folder = tempfile.mkdtemp(prefix="gpufleet-")
     try:
         taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -44,7 +44,13 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, finish, host_report, new_run_id, result_of
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import (
+    COMMON_SPEC,
+    finish,
+    host_report,
+    new_run_id,
+    result_of,
+)
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import revert
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, Lock, Locked

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Sequence
 
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
 from fakes import FakeHost, Program
+
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
 
 NVME_OFFERS = ("none", "mq-deadline", "kyber")
 

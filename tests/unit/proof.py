@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
+from fakes import FakeHost
+
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import Area, run_area
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, MemoHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Report, Step
-
-from fakes import FakeHost
 
 
 @dataclass(frozen=True)

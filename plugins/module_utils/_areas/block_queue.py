@@ -12,7 +12,7 @@ from .._engine.engine import Area
 from .._engine.host import Host
 from .._engine.values import Unknown
 from .._observe import block
-from .._plan import block_queue
+from .._plan import block_queue, block_queue_findings
 
 SPEC: Dict[str, Any] = {
     "rules": {
@@ -39,9 +39,7 @@ def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
     foreign = block.udev_rule_lines(host, frozenset(_settings(want)))
     return {
         "disks": names if isinstance(names, Unknown) else [_disk(host, want, n) for n in names if _may_be_ours(n)],
-        "rules_file": host.read(block_queue.RULES_FILE)
-        if host.exists("/etc")
-        else Unknown("/etc cannot be seen"),
+        "rules_file": host.read(block_queue.RULES_FILE) if host.exists("/etc") else Unknown("/etc cannot be seen"),
         "foreign": [row for row in foreign if row[0].rsplit("/", 1)[1] > name_of_ours],
     }
 
@@ -79,6 +77,6 @@ AREA = Area(
     check_want=block_queue.check_want,
     observe=observe,
     plan=block_queue.plan,
-    judge=block_queue.judge,
+    judge=block_queue_findings.judge,
     adopt=block_queue.adopt,
 )

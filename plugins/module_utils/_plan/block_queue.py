@@ -14,7 +14,7 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Tuple
 
-from .._engine.values import BadWant, Finding, Step, Unknown
+from .._engine.values import BadWant, Step, Unknown
 
 RULES_FILE = "/etc/udev/rules.d/99-gpufleet-block-queue.rules"
 SOURCE = "kernel Documentation/block/switching-sched and Documentation/ABI/stable/sysfs-block"
@@ -89,7 +89,7 @@ def wanted_for(want: Mapping[str, Any], disk: Mapping[str, Any]) -> Dict[str, st
         for rule in want["rules"]:
             if by == "class" and rule.get("class") != disk["class"]:
                 continue
-            if by == "id" and not (rule.get("id") and _bare(rule["id"]) in disk["ids"]):
+            if by == "id" and not (rule.get("id") and bare_id(rule["id"]) in disk["ids"]):
                 continue
             for setting in SETTINGS:
                 if rule.get(setting) is not None:
@@ -131,25 +131,11 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
         why = "settings written to sysfs are lost at the next boot, hotplug or change event"
         steps.append(Step("block_queue.rules", "file", RULES_FILE, text, wanted_text, why, "udev(7)", needs="reload"))
         steps.append(_reload())
-    for disk in _disks(have):
+    for disk in disks(have):
         for setting, value in wanted_for(want, disk).items():
             if _differs(disk, setting, value, steps):
                 steps.append(_queue_step(disk, setting, value))
     return steps
-
-
-def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
-    """What blocks a change, what cannot be seen, and who else sets the same values."""
-    findings: List[Finding] = []
-    if isinstance(have["disks"], Unknown):
-        findings.append(_unseen("disks", "the list of disks", have["disks"]))
-    if isinstance(have["rules_file"], Unknown):
-        findings.append(_unseen(RULES_FILE, "the rules file", have["rules_file"]))
-    for disk in _disks(have):
-        findings += _judge_disk(want, disk)
-    findings += _judge_rules(want, have)
-    findings += [_foreign(path, number, line) for path, number, line in have["foreign"]]
-    return findings
 
 
 def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
@@ -158,7 +144,7 @@ def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
     by_class: List[Dict[str, Any]] = []
     by_id: Dict[str, Dict[str, Any]] = {}
     for name in CLASS_MATCH:
-        members = [disk for disk in _disks(have) if disk["class"] == name]
+        members = [disk for disk in disks(have) if disk["class"] == name]
         shared = _shared([_live(disk, named=False) for disk in members])
         if shared:
             by_class.append(dict({"class": name}, **shared))
@@ -175,7 +161,7 @@ def named_by(want: Mapping[str, Any], disk: Mapping[str, Any]) -> Dict[str, str]
     """For each setting of a disk that a rule wants by id: that id."""
     named: Dict[str, str] = {}
     for rule in want["rules"]:
-        if rule.get("id") and _bare(rule["id"]) in disk["ids"]:
+        if rule.get("id") and bare_id(rule["id"]) in disk["ids"]:
             named.update({setting: rule["id"] for setting in SETTINGS if rule.get(setting) is not None})
     return named
 
@@ -194,17 +180,19 @@ def _live(disk: Mapping[str, Any], named: bool) -> Dict[str, Any]:
     }
 
 
-def _disks(have: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+def disks(have: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    """The disks that were seen, none where they could not be."""
     return [] if isinstance(have["disks"], Unknown) else list(have["disks"])
 
 
-def _bare(name: str) -> str:
+def bare_id(name: str) -> str:
+    """A stable name without its folder."""
     return name[len("/dev/disk/by-id/") :] if name.startswith("/dev/disk/by-id/") else name
 
 
 def _id_matches(name: str) -> List[str]:
     """Udev matches for a WWN, a serial or a by-id name; rules know no "or", so a serial takes two."""
-    bare = _bare(name)
+    bare = bare_id(name)
     if name.startswith("/dev/disk/by-id/"):
         return ['ENV{DEVLINKS}=="%s|%s *|* %s|* %s *"' % ((name,) * 4)]
     if re.match(r"^(0x[0-9a-f]+|eui\.[0-9a-f]+|nvme\.[\w.-]+|naa\.[0-9a-f]+|uuid\.[\w-]+)$", bare):
@@ -244,78 +232,6 @@ def _reload() -> Step:
     argv = ("udevadm", "control", "--reload")
     why = "udev reads changed rules by itself only after some seconds"
     undo = Step("undo.block_queue.reload", "run", "udev rules", "new", "old", why, "udevadm(8)", argv=argv)
-    return Step("block_queue.reload", "run", "udev rules", "old", "new", why, "udevadm(8)", "reload", argv=argv, undo=undo)
-
-
-def _judge_disk(want: Mapping[str, Any], disk: Mapping[str, Any]) -> List[Finding]:
-    findings: List[Finding] = []
-    for setting, value in wanted_for(want, disk).items():
-        live = disk["queue"].get(setting)
-        subject = "%s %s" % (disk["name"], setting)
-        if live is None or isinstance(live, Unknown):
-            findings.append(_unseen(subject, setting, live or Unknown("not shown")))
-        elif setting == "scheduler" and value not in live.offered:
-            findings.append(
-                Finding(
-                    "block_queue.scheduler-not-offered", "block", subject, value, "offered: " + ", ".join(live.offered),
-                    "the kernel does not offer this scheduler for the device, so it could not hold after a boot either",
-                    "set io_scheduler_rules to one of %s, or load its module first" % ", ".join(live.offered),
-                    SOURCE, ("block_queue.rules", "block_queue.reload", "block_queue.%s." % disk["name"]),
-                )
-            )  # fmt: skip
-    return findings
-
-
-def _judge_rules(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
-    findings: List[Finding] = []
-    for index, rule in enumerate(want["rules"]):
-        subject = "rules[%d]" % index
-        if rule.get("scheduler") in OLD_NAMES:
-            new = OLD_NAMES[rule["scheduler"]]
-            findings.append(
-                Finding(
-                    "block_queue.old-name", "info", subject, rule["scheduler"], new,
-                    "%s belonged to the single-queue block layer; %s is what it is called now"
-                    % (rule["scheduler"], new),
-                    "write scheduler: %s" % new, SOURCE,
-                )
-            )  # fmt: skip
-        matching = [disk for disk in _disks(have) if rule.get("id") and _bare(rule["id"]) in disk["ids"]]
-        if rule.get("id") and not matching and not isinstance(have["disks"], Unknown):
-            findings.append(_no_such_disk(subject, rule["id"]))
-        for disk in matching:
-            if disk["multipath_member"]:
-                findings.append(_multipath(subject, disk["name"]))
-    return findings
-
-
-def _no_such_disk(subject: str, name: str) -> Finding:
-    return Finding(
-        "block_queue.no-such-disk", "warn", subject, name, "no disk with this WWN, serial or by-id name",
-        "the rule waits for the disk; if the id is wrong it will never apply",
-        "ls -l /dev/disk/by-id; udevadm info /dev/DISK shows ID_WWN and ID_SERIAL", "udev(7)",
-    )  # fmt: skip
-
-
-def _multipath(subject: str, name: str) -> Finding:
-    return Finding(
-        "block_queue.multipath-member", "info", subject, "a disk of its own", "%s is a path of a multipath device" % name,
-        "queue settings belong to the multipath device, not to its paths, so it is left alone",
-        "name no path in io_scheduler_rules; set device options in /etc/multipath.conf", "multipath.conf(5)",
-    )  # fmt: skip
-
-
-def _unseen(subject: str, what: str, reason: Unknown) -> Finding:
-    return Finding(
-        "block_queue.unseen", "warn", subject, "to be readable", reason,
-        "%s cannot be seen, so it can neither be called right nor wrong" % what,
-        "ls -l /sys/block/*/queue /etc/udev/rules.d", SOURCE,
-    )  # fmt: skip
-
-
-def _foreign(path: str, number: int, line: str) -> Finding:
-    return Finding(
-        "block_queue.foreign-owner", "warn", "%s:%d" % (path, number), "one owner", line,
-        "this rule is read after ours and sets the same attribute, so it wins at each boot and event",
-        "remove the line, or leave the attribute out of io_scheduler_rules", "udev(7)",
-    )  # fmt: skip
+    return Step(
+        "block_queue.reload", "run", "udev rules", "old", "new", why, "udevadm(8)", "reload", argv=argv, undo=undo
+    )

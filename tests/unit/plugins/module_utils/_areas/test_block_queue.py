@@ -37,7 +37,9 @@ def case(rules: list[dict[str, Any]] = RULES) -> Case:
 @pytest.mark.parametrize("row", CASES, ids=[row["name"] for row in CASES])
 def test_plan_and_judge(row: dict[str, Any], tmp_path: Path) -> None:
     seen = engine.look(AREA, want(row["rules"]), make(tmp_path))
-    live = ["%s/%s=%s" % (s.target.split("/")[3], s.target.split("/")[5], s.after) for s in seen.steps if s.kind == "value"]
+    live = [
+        "%s/%s=%s" % (s.target.split("/")[3], s.target.split("/")[5], s.after) for s in seen.steps if s.kind == "value"
+    ]
     assert live == row["steps"]
     assert any(step.kind == "file" for step in seen.steps) == row.get("file", True)
     assert ["%s %s" % (f.id, f.subject) for f in seen.findings] == row.get("findings", [])
@@ -66,7 +68,9 @@ def test_reverts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["refuse", "ignore"])
-@pytest.mark.parametrize("path", ["/sys/block/nvme1n1/queue/scheduler", "/sys/block/sda/queue/nomerges", block_queue.RULES_FILE])
+@pytest.mark.parametrize(
+    "path", ["/sys/block/nvme1n1/queue/scheduler", "/sys/block/sda/queue/nomerges", block_queue.RULES_FILE]
+)
 def test_rolls_back(tmp_path: Path, how: str, path: str) -> None:
     make(tmp_path)
     prove_rolls_back(case(), tmp_path, QueueHost(tmp_path, **{how: (path,)}))

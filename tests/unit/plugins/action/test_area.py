@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible_collections.gpufleet.host.plugins.action.area import (
+    chosen_areas,
+    refuse_impossible,
+    refuse_slips,
+    role_variables,
+    want_of,
+)
+
+
+def test_a_want_that_cannot_be_names_variable_value_and_what_is_allowed() -> None:
+    with pytest.raises(
+        ValueError, match=r"io_scheduler_rules\[0\]\.nr_requests: 2 is not possible; allowed: a number from 4"
+    ):
+        refuse_impossible("block_queue", {"rules": [{"class": "nvme", "nr_requests": 2}]})
+
+
+def test_types_and_choices_are_checked_before_any_host() -> None:
+    with pytest.raises(ValueError, match="nvme, ssd, hdd, virtual"):
+        refuse_impossible("block_queue", {"rules": [{"class": "floppy"}]})
+
+
+def test_an_unknown_area_is_refused_with_the_list() -> None:
+    with pytest.raises(ValueError, match="block_queu.*allowed: .*block_queue"):
+        refuse_impossible("block_queu", {})
+
+
+def test_a_want_that_can_be_passes() -> None:
+    refuse_impossible("block_queue", {"rules": [{"class": "nvme", "scheduler": "none", "id": None}]})
+
+
+@pytest.mark.parametrize("name", ["io_scheduler_rule", "io_schedular_rules", "io_scheduler_alow_risk"])
+def test_a_misspelt_variable_is_named_with_what_was_meant(name: str) -> None:
+    with pytest.raises(ValueError, match="%s: .*did you mean io_scheduler_" % name):
+        refuse_slips({name: 1})
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    others = {"kernel_version": 1, "ansible_kernel": 1, "io": 1, "__io_scheduler_want": 1, "item": 1}
+    refuse_slips(dict(others, **dict.fromkeys(role_variables())))
+
+
+def test_what_is_not_an_option_is_no_want() -> None:
+    assert want_of({"rules": [], "allow_risk": "safe", "run": "x", "_ansible_check_mode": True}) == {"rules": []}
+
+
+@pytest.mark.parametrize(
+    ("run", "skip", "areas"),
+    [
+        (["all"], [], ["block_queue"]),
+        (["io_scheduler"], [], ["block_queue"]),
+        (["block_queue"], [], ["block_queue"]),
+        (["something_else"], [], ["block_queue"]),
+        (["all"], ["io_scheduler"], []),
+    ],
+)
+def test_tags_choose_areas(run: list[str], skip: list[str], areas: list[str]) -> None:
+    assert chosen_areas(["block_queue"], run, skip) == areas
