@@ -14,7 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .engine import Area, run_area
 from .host import LiveHost, MemoHost
-from .journal import Journal, Lock, Locked
+from .journal import Journal, JournalError, Lock, Locked
 from .values import RISKS, BadWant, Finding, Report, StepResult, worst
 
 COMMON_SPEC: Dict[str, Any] = {
@@ -39,10 +39,18 @@ def main(area: Area) -> None:
         else:
             with Lock():
                 report = run_area(
-                    area, want, LiveHost(), mode=mode, allow_risk=module.params["allow_risk"], journal=Journal(), run=run
+                    area,
+                    want,
+                    LiveHost(),
+                    mode=mode,
+                    allow_risk=module.params["allow_risk"],
+                    journal=Journal(),
+                    run=run,
                 )
     except Locked as error:
         module.fail_json(msg=str(error))
+    except JournalError as error:
+        module.fail_json(msg="%s. Nothing was changed." % error)
     result = result_of(host_report({area.name: report}, run, mode))
     finish(module, result, {area.name: report})
 
@@ -65,7 +73,8 @@ def result_of(report: Mapping[str, Any]) -> Dict[str, Any]:
     """A module's result: the report, and what Ansible makes of it."""
     steps = [step for area in report["areas"].values() for step in area["steps"]]
     return {
-        "changed": any(step["status"] in ("planned", "applied") for step in steps),
+        # What is stuck was applied and could not be undone.
+        "changed": any(step["status"] in ("planned", "applied", "stuck") for step in steps),
         "state": report["state"],
         "report": report,
         "diff": diff_of(steps),
@@ -138,7 +147,9 @@ def new_run_id() -> str:
 
 def _stuck(reports: Mapping[str, Report]) -> str:
     rows: List[StepResult] = [r for report in reports.values() for r in report.steps if r.status in ("failed", "stuck")]
-    return "; ".join("%s: %s" % (row.step.id, row.detail) for row in rows) or "the area could not be brought to its state"
+    return (
+        "; ".join("%s: %s" % (row.step.id, row.detail) for row in rows) or "the area could not be brought to its state"
+    )
 
 
 def _text(value: Any) -> str:

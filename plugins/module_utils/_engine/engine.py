@@ -12,10 +12,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .host import Hands, Host, MemoHost
-from .journal import Entry, Journal, originals
+from .journal import Entry, Journal, changes, originals
 from .values import RISKS, Finding, Report, Step, StepResult, Unknown, worst
 
 # A whole observation: far more than the sum of sane probes, far less than an operator's patience.
@@ -95,7 +96,7 @@ def run_area(
     """
     seen = look(area, want, host if mode != "apply" else MemoHost(host))
     results = sort_out(area, seen, allow_risk)
-    before = area.adopt(seen.have) if seen.have else {}
+    before = _adopt(area, seen)
     interrupted = [_interrupted(area, name) for name in (journal.interrupted(area.name) if journal else [])]
     todo = [result.step for result in results if result.status == "planned"]
     if mode != "apply" or not todo or journal is None:
@@ -109,7 +110,7 @@ def run_area(
     done, trouble = _apply(todo, host, journal, run, area.name)
     again = _look_until_settled(area, want, host, allow_risk, settle_s if not trouble else (0.0,))
     left = [result.step for result in sort_out(area, again, allow_risk) if result.status == "planned"]
-    if not trouble and not left:
+    if not trouble and not left and again.have:
         results = [replace(r, status="applied") if r.status == "planned" else r for r in results]
         after_results = [r for r in sort_out(area, again, allow_risk) if r.status != "planned"]
         state = worst(["changed", state_of(after_results, again.findings, mode)])
@@ -118,11 +119,11 @@ def run_area(
             tuple(_merge(results, after_results)),
             tuple(interrupted) + again.findings,
             before,
-            area.adopt(again.have),
+            _adopt(area, again),
         )
     else:
-        report = _roll_back(area, want, host, journal, results, done, left, trouble, before, again)
-    journal.end(run, area.name, report.state)
+        report = _roll_back(area, want, host, journal, results, done, left, trouble, seen, again)
+    _note(lambda: journal.end(run, area.name, report.state))
     return report
 
 
@@ -170,13 +171,25 @@ def state_of(results: Sequence[StepResult], findings: Sequence[Finding], mode: s
 
 
 def revert(
-    host: Any, journal: Journal, *, apply: bool, area: Optional[str] = None, run: Optional[str] = None,
+    host: Any,
+    journal: Journal,
+    *,
+    apply: bool,
+    area: Optional[str] = None,
+    run: Optional[str] = None,
     allow_risk: str = "disruptive",
 ) -> Dict[str, Report]:
     """Undo an area, a run or everything, back to the recorded originals; a report for each area."""
     reports: Dict[str, List[StepResult]] = {}
+    last = {changes(entry.step): entry for entry in journal.standing()}
     for entry, numbers in originals(journal.standing(area, run)):
-        result = _revert_entry(entry, numbers, host, journal, apply, allow_risk)
+        newest = last[changes(entry.step)]
+        if run is not None and newest.run != run:
+            # Its own original lies beneath a later change; undoing it would lose the way back to it.
+            detail = "changed again by run %s: undo that one first, or the whole area" % newest.run
+            result = StepResult(entry.step, "blocked", detail)
+        else:
+            result = _revert_entry(entry, numbers, host, journal, apply, allow_risk)
         reports.setdefault(entry.area, []).append(result)
     return {name: Report(_reverted_state(results), tuple(results)) for name, results in reports.items()}
 
@@ -213,15 +226,18 @@ def _apply(
     """Apply steps in order; stops at the first refusal, which is given back with its reason."""
     done: List[Tuple[int, Step]] = []
     for step in steps:
-        number = journal.intend(run, area, step)
+        try:
+            number = journal.intend(run, area, step)
+        except OSError as error:
+            # Without its original on record a step must not be done.
+            return done, (step, str(error))
+        done.append((number, step))
         try:
             apply_step(step, hands)
-        except OSError as error:
+        except Exception as error:  # whatever it is, what was done before must be put back
             # A refused command may have done half of its work, so it is undone like the others.
-            done.append((number, step))
-            return done, (step, str(error))
-        journal.note_done(number)
-        done.append((number, step))
+            return done, (step, str(error) if isinstance(error, OSError) else "%s: %s" % (type(error).__name__, error))
+        _note(partial(journal.note_done, number))
     return done, None
 
 
@@ -229,10 +245,22 @@ def _look_until_settled(area: Area, want: Want, host: Host, allow_risk: str, set
     again = Look({}, (), ())
     for pause in settle_s:
         time.sleep(pause)
-        again = look(area, want, MemoHost(host))
+        again = _look_again(area, want, host)
         if not any(result.status == "planned" for result in sort_out(area, again, allow_risk)):
             break
     return again
+
+
+def _look_again(area: Area, want: Want, host: Host) -> Look:
+    """An observation after changes.  When it fails, the changes are not confirmed: that must not end the run."""
+    try:
+        return look(area, want, MemoHost(host))
+    except Exception as error:
+        return Look({}, (), (_failed_to_look(area, error),))
+
+
+def _adopt(area: Area, seen: Look) -> Mapping[str, Any]:
+    return area.adopt(seen.have) if seen.have else {}
 
 
 def _roll_back(
@@ -244,7 +272,7 @@ def _roll_back(
     done: Sequence[Tuple[int, Step]],
     left: Sequence[Step],
     trouble: Optional[Tuple[Step, str]],
-    before: Mapping[str, Any],
+    seen: Look,
     again: Look,
 ) -> Report:
     """Undo what was applied, newest first and reloads last, and say why, with both observations."""
@@ -254,8 +282,15 @@ def _roll_back(
         outcome[step.id] = _undo(number, step, host, journal, refused=trouble is not None and step is trouble[0])
     if trouble:
         outcome[trouble[0].id] = ("failed", trouble[1])
-    final = look(area, want, MemoHost(host))
-    is_back = area.adopt(final.have) == before and all(status != "stuck" for status, _d in outcome.values())
+    final = _look_again(area, want, host)
+    before = _adopt(area, seen)
+    # The plan is the judge of this too: what was undone has to be planned again, from the same value.
+    planned = {(step.id, str(step.before)) for step in final.steps}
+    is_back = (
+        _adopt(area, final) == before
+        and all(status != "stuck" for status, _d in outcome.values())
+        and all((step.id, str(step.before)) in planned for _n, step in done)
+    )
     results = [
         replace(r, status=outcome[r.step.id][0], detail=outcome[r.step.id][1])
         if r.step.id in outcome
@@ -266,9 +301,9 @@ def _roll_back(
     return Report(
         "rolled_back" if is_back else "failed",
         tuple(results),
-        tuple(findings) + final.findings,
+        tuple(findings) + (again.findings if not again.have else ()) + final.findings,
         before,
-        area.adopt(again.have),
+        _adopt(area, again),
     )
 
 
@@ -276,16 +311,24 @@ def _undo(number: int, step: Step, host: Any, journal: Journal, refused: bool) -
     undo = undo_of(step)
     if undo is None:
         if refused:
-            journal.note_undone(number)
+            _note(lambda: journal.note_undone(number))
             return "failed", ""
         return "stuck", "this step has no reverse"
     try:
         apply_step(undo, host)
-    except OSError as error:
+    except Exception as error:  # the other steps have to be undone as well
         if not refused:
             return "stuck", "could not be undone: %s" % error
-    journal.note_undone(number)
+    _note(lambda: journal.note_undone(number))
     return "undone", ""
+
+
+def _note(write: Callable[[], None]) -> None:
+    """Note in the journal what is true already; a full disk only means that it is done or undone once more."""
+    try:
+        write()
+    except OSError:
+        pass
 
 
 def _revert_entry(
@@ -333,32 +376,66 @@ def _close(journal: Journal, area: Area, runs: Sequence[str]) -> None:
 
 def _interrupted(area: Area, run: str) -> Finding:
     return Finding(
-        "engine.interrupted-run", "info", run, "a run that ended", "a run that was killed",
+        "engine.interrupted-run",
+        "info",
+        run,
+        "a run that ended",
+        "a run that was killed",
         "run %s of %s was cut off; this run starts from what the host shows now" % (run, area.name),
-        "nothing to do: its originals are in the journal and revert still knows them", "engine",
+        "nothing to do: its originals are in the journal and revert still knows them",
+        "engine",
     )
 
 
 def _hung(area: Area, deadline_s: float) -> Finding:
     return Finding(
-        "engine.observation-hung", "fail", area.name, "an answer", Unknown("hung for %g s" % deadline_s),
+        "engine.observation-hung",
+        "fail",
+        area.name,
+        "an answer",
+        Unknown("hung for %g s" % deadline_s),
         "a probe of this area did not come back; the host may have a device or a filesystem that hangs",
-        "look for processes in D state: ps -eo pid,stat,wchan,args | grep ' D'", "engine",
+        "look for processes in D state: ps -eo pid,stat,wchan,args | grep ' D'",
+        "engine",
+    )
+
+
+def _failed_to_look(area: Area, error: Exception) -> Finding:
+    reason = "%s: %s" % (type(error).__name__, error)
+    return Finding(
+        "engine.observation-failed",
+        "fail",
+        area.name,
+        "an answer",
+        Unknown(reason),
+        "after the change this area could not be observed, so the change is not confirmed",
+        "take a capture with playbooks/capture.yml and report it",
+        "engine",
     )
 
 
 def _refusal(area: Area, step: Step, reason: str) -> Finding:
     return Finding(
-        "engine.step-refused", "fail", step.target, step.after, reason,
+        "engine.step-refused",
+        "fail",
+        step.target,
+        step.after,
+        reason,
         "the host refused this step of %s, so what the run had changed was put back" % area.name,
-        "read the reason, correct the wanted value or the host, and run again", "engine",
+        "read the reason, correct the wanted value or the host, and run again",
+        "engine",
     )
 
 
 def _ignored(area: Area, step: Step) -> Finding:
     return Finding(
-        "engine.not-confirmed", "fail", step.target, step.after, step.before,
+        "engine.not-confirmed",
+        "fail",
+        step.target,
+        step.after,
+        step.before,
         "the host took this step of %s without an error and still shows another value, "
         "so what the run had changed was put back" % area.name,
-        "see who else sets it, or whether the kernel supports it: %s" % step.why, "engine",
+        "see who else sets it, or whether the kernel supports it: %s" % step.why,
+        "engine",
     )

@@ -10,6 +10,7 @@ at any moment is recognised by the next one, and the originals are never lost.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -24,6 +25,10 @@ FOLDER = "/var/lib/gpufleet"
 
 class Locked(RuntimeError):
     """Another run holds the host."""
+
+
+class JournalError(OSError):
+    """The journal cannot be written: on a full or read-only /var no change is made."""
 
 
 @dataclass(frozen=True)
@@ -97,25 +102,36 @@ class Journal:
 
     def _events(self) -> Iterator[Dict[str, Any]]:
         try:
-            with open(self.path, encoding="utf-8") as file:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
                 rows = file.read().split("\n")
         except FileNotFoundError:
             return
         for row in rows:
             try:
-                yield json.loads(row)
+                event = json.loads(row)
             except ValueError:
                 # The last line of a run that was killed while it wrote: the step was not applied yet.
                 continue
+            if isinstance(event, dict) and "event" in event:
+                yield event
 
     def _append(self, event: Dict[str, Any]) -> None:
+        try:
+            self._write(event)
+        except OSError as error:
+            raise JournalError("the journal %s cannot be written: %s" % (self.path, error.strerror)) from error
+
+    def _write(self, event: Dict[str, Any]) -> None:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         is_new = not os.path.exists(self.path)
         fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-            os.write(fd, (("\n" if torn else "") + json.dumps(event, sort_keys=True) + "\n").encode("utf-8"))
+            data = (("\n" if torn else "") + json.dumps(event, sort_keys=True) + "\n").encode("utf-8")
+            if os.write(fd, data) != len(data):
+                # A full disk takes a part without an error; a change without its original noted must not be made.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -131,9 +147,12 @@ class Lock:
         self.wait_s = wait_s
         self._fd = -1
 
-    def __enter__(self) -> "Lock":
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def __enter__(self) -> Lock:
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalError("the lock %s cannot be taken: %s" % (self.path, error.strerror)) from error
         deadline = time.monotonic() + self.wait_s
         while True:
             try:
@@ -156,6 +175,11 @@ class Lock:
         os.close(self._fd)
 
 
+def changes(step: Step) -> Tuple[str, str, Tuple[str, ...]]:
+    """What a step changes: steps with the same answer are undone by the undo of the first of them."""
+    return step.kind, step.target, step.undo.argv if step.undo else ()
+
+
 def originals(entries: List[Entry]) -> List[Tuple[Entry, List[int]]]:
     """What to undo, newest first: for each target its first entry, and the numbers that this settles.
 
@@ -164,8 +188,7 @@ def originals(entries: List[Entry]) -> List[Tuple[Entry, List[int]]]:
     """
     first: Dict[Tuple[str, str, Tuple[str, ...]], Tuple[Entry, List[int]]] = {}
     for entry in entries:
-        undo = entry.step.undo
-        key = (entry.step.kind, entry.step.target, undo.argv if undo else ())
+        key = changes(entry.step)
         if key in first:
             first[key][1].append(entry.number)
         else:

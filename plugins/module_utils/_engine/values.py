@@ -100,7 +100,7 @@ class Step:
     stdin: str = ""
     deadline_s: float = 60.0
     mode: int = 0o644
-    undo: Optional["Step"] = None
+    undo: Optional[Step] = None
     requires: Tuple[str, ...] = ()
     then: Tuple[Tuple[str, str], ...] = ()
 
@@ -143,7 +143,7 @@ class Step:
         return data
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "Step":
+    def from_json(data: Mapping[str, Any]) -> Step:
         return Step(
             id=data["id"],
             kind=data["kind"],
@@ -205,7 +205,7 @@ class StepResult:
     """A step and what became of it.
 
     ``status`` is planned, applied, blocked, waits (for a reboot), skipped (a required step was not
-    applied), failed or undone; ``detail`` is the reason where there is one.
+    applied), failed, undone or stuck (it could not be undone); ``detail`` is the reason where there is one.
     """
 
     step: Step
@@ -234,13 +234,14 @@ class Report:
             raise ValueError("report state %r" % self.state)
 
     def to_json(self) -> Dict[str, Any]:
-        return {
+        data = {
             "state": self.state,
             "steps": [result.to_json() for result in self.steps],
             "findings": [finding.to_json() for finding in self.findings],
             "before": jsonable(self.before),
             "after": jsonable(self.after),
         }
+        return dict(readable(data))
 
 
 def worst(states: Sequence[str]) -> str:
@@ -257,7 +258,21 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [jsonable(item) for item in value]
     if isinstance(value, (set, frozenset)):
-        return sorted(jsonable(item) for item in value)
+        return sorted((jsonable(item) for item in value), key=str)
+    return value
+
+
+def readable(value: Any) -> Any:
+    """What :func:`jsonable` gave, for people and other programs: bytes that were no UTF-8 become U+FFFD.
+
+    Inside (in steps and in the journal) they are kept, so that a file comes back byte for byte.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {readable(key): readable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [readable(item) for item in value]
     return value
 
 
