@@ -16,7 +16,9 @@ _MAC = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9
 _UUID = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![0-9A-Fa-f])")
 _MD_UUID = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{8}:){3}[0-9A-Fa-f]{8}(?![0-9A-Fa-f:])")
 _WWN = re.compile(r"(?<![0-9A-Za-z])(0x|(?:eui|naa|nvme|uuid)\.)([0-9A-Fa-f]{16,})")
-_IPV4 = re.compile(r"(?<![0-9A-Za-z.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![0-9A-Za-z.])")
+_IPV4 = re.compile(
+    r"(?<![0-9A-Za-z.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![0-9A-Za-z.])"
+)
 _IPV6 = re.compile(r"(?<![0-9A-Fa-f:.])(?:[0-9A-Fa-f]{1,4}:){2,7}(?::?[0-9A-Fa-f]{1,4})(?![0-9A-Fa-f:.])")
 _SERIAL_PROPERTY = re.compile(r"^E:(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL)=(.+)$", re.MULTILINE)
 _HARMLESS_ADDRESSES = {"127.0.0.1", "0.0.0.0", "::1"}
@@ -38,7 +40,7 @@ class Scrubber:
             text = pattern.sub(lambda match, make=make: make(match), text)  # type: ignore[misc]
         return text
 
-    def _rules(self) -> Dict["re.Pattern[str]", Callable[["re.Match[str]"], str]]:
+    def _rules(self) -> Dict[re.Pattern[str], Callable[[re.Match[str]], str]]:
         return {
             _UUID: lambda match: self._like(match.group(0)),
             _MD_UUID: lambda match: self._like(match.group(0)),
@@ -56,12 +58,12 @@ class Scrubber:
         digits = iter(self._word(text, 64) * 2)
         return "".join(char if char in "-:" else next(digits) for char in text)
 
-    def _ipv4(self, match: "re.Match[str]") -> str:
+    def _ipv4(self, match: re.Match[str]) -> str:
         number = int(self._word(match.group(0), 4), 16)
         # 198.18.0.0/15 is set aside for tests (RFC 2544).
         return match.group(0) if match.group(0) in _HARMLESS_ADDRESSES else "198.18.%d.%d" % divmod(number, 256)
 
-    def _ipv6(self, match: "re.Match[str]") -> str:
+    def _ipv6(self, match: re.Match[str]) -> str:
         # 2001:db8::/32 is set aside for documentation (RFC 3849).
         text = match.group(0)
         return text if "::" not in text and text.count(":") < 7 else "2001:db8::" + self._word(text, 4)

@@ -31,7 +31,10 @@ def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def audit(
-    areas: Iterable[Area], wants: Mapping[str, Mapping[str, Any]], host: Host, allow_risk: Mapping[str, str],
+    areas: Iterable[Area],
+    wants: Mapping[str, Mapping[str, Any]],
+    host: Host,
+    allow_risk: Mapping[str, str],
     journal: Optional[Journal],
 ) -> Dict[str, Report]:
     """A report for each area; an area that fails in itself says so and keeps no other from its report."""
@@ -39,7 +42,12 @@ def audit(
     for area in areas:
         try:
             reports[area.name] = run_area(
-                area, wants[area.name], host, mode="audit", allow_risk=allow_risk.get(area.name, "safe"), journal=journal
+                area,
+                wants[area.name],
+                host,
+                mode="audit",
+                allow_risk=allow_risk.get(area.name, "safe"),
+                journal=journal,
             )
         except Exception as error:
             reports[area.name] = Report("failed", findings=(_bug(area, error),))
@@ -59,7 +67,8 @@ def summary(reports: Mapping[str, Report], limit: int = 20) -> str:
             continue
         rows.append("%s is %s" % (name, report.state))
         rows += [
-            "  %s: %s: %r -> %r%s" % (r.status, r.step.target, _short(r.step.before), _short(r.step.after), _because(r.detail))
+            "  %s: %s: %r -> %r%s"
+            % (r.status, r.step.target, _short(r.step.before), _short(r.step.after), _because(r.detail))
             for r in report.steps
         ]
         rows += [
