@@ -11,6 +11,15 @@ import time
 from tools.parts import COLLECTIONS, ROOT, close
 
 
+def run_scenario(name: str, env: dict[str, str]) -> int:
+    """From a fresh start to the end; what failed is left standing, so that one can look at it."""
+
+    def molecule(*words: str) -> int:
+        return subprocess.run(["molecule", *words, "-s", name], cwd=ROOT, env=env).returncode
+
+    return molecule("destroy") or molecule("test", "--destroy=never") or molecule("destroy")
+
+
 def main(names: list[str]) -> int:
     folder = ROOT / "molecule"
     scenarios = names or sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
@@ -19,7 +28,7 @@ def main(names: list[str]) -> int:
     for name in scenarios:
         started = time.monotonic()
         print(f"\nscenario {name}", flush=True)
-        rc = subprocess.run(["molecule", "test", "-s", name], cwd=ROOT, env=env).returncode
+        rc = run_scenario(name, env)
         minutes = (time.monotonic() - started) / 60
         print(f"scenario {name}: {'ok' if rc == 0 else 'FAILED'}, {minutes:.1f} min", flush=True)
         if rc != 0:
