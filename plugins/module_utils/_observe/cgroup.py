@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .cpu import Ids, ids_of
 
 CGROUP_FOLDER = "/sys/fs/cgroup"
+
+_FILES = ("cpuset.cpus", "cpuset.mems", "memory.max", "cpu.weight", "pids.max")
 
 # Folders below a slice are looked into this deep, and no more than this many, for processes.
 _DEPTH, _GROUPS, _PROCESSES = 3, 64, 4
@@ -25,8 +27,8 @@ class Group:
     """A control group (cgroup-v2 document): what is set on it and what is effective.
 
     ``cpus`` and ``mems`` are what was written, the effective ones what the kernel made of it below the
-    groups above.  ``is_populated`` is whether a process is in it or below.  Limits are the kernel's
-    words (``max`` or a number), None when the controller is off.
+    groups above.  ``is_populated`` is whether a process is in it or below.  ``values`` are the files as
+    they read, None for one that is not there since its controller is off.
     """
 
     path: str
@@ -35,9 +37,7 @@ class Group:
     effective_cpus: Ids
     effective_mems: Ids
     is_populated: Union[bool, Unknown]
-    memory_max: Optional[str]
-    cpu_weight: Optional[str]
-    pids_max: Optional[str]
+    values: Dict[str, Text]
 
 
 def hierarchy(host: Host) -> Union[str, Unknown]:
@@ -62,16 +62,15 @@ def group(host: Host, control_group: str) -> Optional[Group]:
     path = CGROUP_FOLDER + control_group
     if not control_group.startswith("/") or not host.exists(path + "/cgroup.events"):
         return None
+    values = {name: host.read(path + "/" + name) for name in _FILES}
     return Group(
         path,
-        ids_of(host.read(path + "/cpuset.cpus")),
-        ids_of(host.read(path + "/cpuset.mems")),
+        ids_of(values["cpuset.cpus"]),
+        ids_of(values["cpuset.mems"]),
         ids_of(host.read(path + "/cpuset.cpus.effective")),
         ids_of(host.read(path + "/cpuset.mems.effective")),
         parse_events(host.read(path + "/cgroup.events")),
-        _word(host.read(path + "/memory.max")),
-        _word(host.read(path + "/cpu.weight")),
-        _word(host.read(path + "/pids.max")),
+        values,
     )
 
 
@@ -101,7 +100,3 @@ def some_processes(host: Host, path: str) -> List[int]:
                 if re.search(r"\.(slice|scope|service)$", name)
             ]
     return found[:_PROCESSES]
-
-
-def _word(text: Text) -> Optional[str]:
-    return text.strip() if isinstance(text, str) else None

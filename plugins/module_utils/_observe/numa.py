@@ -86,16 +86,6 @@ def observe(host: Host) -> Union[List[Node], Unknown]:
     return [_node(host, node) for node in ids]
 
 
-def nearest(nodes: List[Node], node_id: int) -> List[int]:
-    """The nodes with memory that are nearest to a node (itself, if it has any), by its distances."""
-    here = next((node for node in nodes if node.id == node_id), None)
-    if here is None or here.has_memory:
-        return [node_id] if here else []
-    # The row of a node lists the online nodes in ascending order (drivers/base/node.c).
-    rows = [(far, node.id) for far, node in zip(here.distances, nodes) if node.has_memory]
-    return [node for far, node in rows if far == min(rows)[0]]
-
-
 def _node(host: Host, node: int) -> Node:
     folder = "%s/node%d/" % (NODE_FOLDER, node)
     distance = host.read(folder + "distance")
