@@ -1,0 +1,417 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The page of a run: one HTML file that needs no network, from documents that nobody has to trust.
+
+Every word from a host is escaped by the template engine, also within SVG; the page's policy allows
+the one script and the one style sheet that are in it, by their digest, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import functools
+import hashlib
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+import jinja2
+from markupsafe import Markup
+
+from . import fleet_topology as topology
+from .fleet_files import read_run, safe_name
+from .fleet_report import (
+    AHEAD,
+    GOOD_STATES,
+    MODE_WORDS,
+    Document,
+    areas_by_urgency,
+    by_urgency,
+    headline,
+    in_words,
+    label,
+    next_step,
+    open_points,
+    summary,
+    unknown_reason,
+    visible,
+)
+
+# Fewer hosts than this are in the page as they are; more are kept folded, so that it opens at once.
+LAZY_FROM = 40
+# Characters: the details of all hosts, and their raw JSON; what is beyond is in the JSON files.
+DETAILS_BUDGET = 10_000_000
+RAW_BUDGET = 3_000_000
+MAX_ROWS, MAX_VALUE, MAX_DIFF_LINES, MAX_FILE_LINES = 200, 600, 300, 2000
+
+STATUS = {
+    "planned": ("drifted", "to do"),
+    "applied": ("changed", "done"),
+    "undone": ("rolled_back", "put back"),
+    "blocked": ("blocked", "held back"),
+    "waits": ("pending_reboot", "after a reboot"),
+    "skipped": ("unknown", "skipped"),
+    "failed": ("failed", "failed"),
+    "stuck": ("failed", "could not be put back"),
+}
+LEVEL = {
+    "info": ("info", "note"),
+    "warn": ("drifted", "warning"),
+    "fail": ("failed", "fault"),
+    "block": ("blocked", "holds changes back"),
+}
+NEEDS_WORDS = {
+    "reload": "needs a reload",
+    "restart": "needs a restart",
+    "remount": "needs a remount",
+    "reboot": "needs a reboot",
+    "drain": "needs the host drained",
+}
+
+
+def render(run: Mapping[str, Any], documents: Sequence[Document]) -> str:
+    """The page of a run, from its summary and its documents."""
+    files = {row["host"]: row["file"] for row in run["hosts"]}
+    ordered = by_urgency(documents)
+    env = _environment()
+    css, script = _source("report.css"), _source("report.js")
+    views = [host_view(document, number, files) for number, document in enumerate(ordered)]
+    is_lazy = len(views) >= LAZY_FROM
+    open_ones = [view for view in views if not view["is_good"]]
+    for view in views:
+        view["is_open"] = not is_lazy and (len(views) == 1 or (not view["is_good"] and len(open_ones) <= 3))
+    _add_details(env, views, ordered, is_lazy)
+    areas = sorted({name for document in ordered for name in document["areas"]})
+    text = env.get_template("report.html.j2").render(
+        run=run,
+        hosts=views,
+        areas=[(name, label(name)) for name in areas],
+        bar=_bar(run["counts"], len(views)),
+        is_lazy=is_lazy,
+        bad_count=len(open_ones),
+        mode_words=MODE_WORDS[run["mode"]],
+        css=Markup(css),
+        script=Markup(script),
+        css_digest=_digest(css),
+        script_digest=_digest(script),
+    )
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def render_folder(folder: Path) -> str:
+    """The page of a run from the JSON files in its folder."""
+    run, documents, files = read_run(folder)
+    return render(summary(run, documents, files), documents)
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    env = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters["value"] = value
+    env.filters["label"] = label
+    env.filters["time"] = time_words
+    return env
+
+
+def _shown(text: Any) -> Any:
+    """What is printed: controls and bidirectional marks of a text are written out."""
+    return visible(text) if isinstance(text, str) and not hasattr(text, "__html__") else text
+
+
+def _source(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _add_details(
+    env: jinja2.Environment, views: List[Dict[str, Any]], documents: Sequence[Document], is_lazy: bool
+) -> None:
+    """Details worst first, and raw JSON, each until its budget is used up."""
+    template = env.get_template("host.html.j2")
+    details_left, raw_left = DETAILS_BUDGET, RAW_BUDGET
+    for view, document in zip(views, documents, strict=True):
+        raw = json_for_script(document)
+        view["raw"] = raw if len(raw) <= raw_left else None
+        raw_left -= len(raw) if view["raw"] else 0
+        details = template.render(host=view)
+        folded = json_for_script(fold(details)) if is_lazy else Markup(details)
+        view["details"] = folded if len(folded) <= details_left else None
+        details_left -= len(folded) if view["details"] else 0
+
+
+_TAG = re.compile(r"<(/?)([a-z][a-zA-Z0-9]*)([^<>]*?)(/?)>")
+_ATTRIBUTE = re.compile(r'([a-zA-Z][a-zA-Z-]*)(?:="([^"]*)")?')
+_VOID = ("br", "img", "hr", "input", "wbr")
+
+
+def fold(text: str) -> List[Any]:
+    """HTML of our own templates as nested lists of tag, attributes and children.
+
+    A browser reads a fleet of them in a moment, and the page's script makes elements of those that
+    are looked at, one by one: no text from a host is ever read as HTML.
+    """
+    root: List[Any] = []
+    stack = [root]
+    at = 0
+    for match in _TAG.finditer(text):
+        _add_text(stack[-1], text[at : match.start()])
+        at = match.end()
+        closing, tag, attributes, empty = match.groups()
+        if closing:
+            stack.pop()
+            continue
+        found = {name: html.unescape(content or "") for name, content in _ATTRIBUTE.findall(attributes)}
+        element: List[Any] = [tag, found]
+        stack[-1].append(element)
+        if not empty and tag not in _VOID:
+            stack.append(element)
+    _add_text(root, text[at:])
+    if len(stack) != 1:
+        raise ValueError("the template leaves %d elements open" % (len(stack) - 1))
+    return root
+
+
+def _add_text(element: List[Any], text: str) -> None:
+    if text.strip() or (text and element[:1] == ["pre"]):
+        element.append(html.unescape(text))
+    elif text and len(element) > 2:
+        element.append(" ")
+
+
+def json_for_script(data: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+    for char in "<>&":
+        text = text.replace(char, "\\u%04x" % ord(char))
+    return Markup(text)
+
+
+# --- what the templates show
+
+
+def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict[str, Any]:
+    """One host for the templates."""
+    facts = document["host_facts"]
+    hostname = facts.get("hostname")
+    uid = "h%d" % number
+    return {
+        "uid": uid,
+        "anchor": "host-" + safe_name(document["host"]),
+        "name": document["host"] or "(no name)",
+        "hostname": hostname if isinstance(hostname, str) and hostname != document["host"] else "",
+        "state": document["state"],
+        "is_good": document["state"] in GOOD_STATES,
+        "headline": headline(document),
+        "next_on_top": "" if _is_shown_below(document, next_step(document)) else next_step(document),
+        "mode_words": MODE_WORDS[document["mode"]],
+        "taken": document["taken"],
+        "runs": document.get("journal_runs", []),
+        "facts": fact_rows(facts),
+        "findings": [finding_view(row) for row in document["findings"]],
+        "areas": [area_view(name, area, uid) for name, area in areas_by_urgency(document)],
+        "cells": {name: cell_view(area) for name, area in document["areas"].items()},
+        "sockets": topology.sockets(facts, document["areas"], uid),
+        "links": topology.link_notes(facts),
+        "legend": bool(topology.slices_of(document["areas"])),
+        "file": files.get(document["host"], ""),
+        "search": search_text(document),
+    }
+
+
+def _is_shown_below(document: Document, sentence: str) -> bool:
+    """Whether a card says it anyway."""
+    cards = [*document["findings"], *(row for area in document["areas"].values() for row in area["findings"])]
+    return any(row["fix"] == sentence for row in cards)
+
+
+def cell_view(area: Document) -> Dict[str, str]:
+    """A cell of the matrix: the state, and how much is behind it."""
+    done = sum(step["status"] == "applied" for step in area["steps"])
+    ahead = sum(step["status"] in AHEAD for step in area["steps"])
+    findings = sum(row["level"] != "info" for row in area["findings"])
+    words = [_many(ahead, "step")] if ahead else []
+    words += [_many(findings, "finding")] if findings else []
+    if done and not words:
+        words = ["%d done" % done]
+    return {"state": area["state"], "note": ", ".join(words)}
+
+
+def area_view(name: str, area: Document, uid: str) -> Dict[str, Any]:
+    findings = [finding_view(row) for row in area["findings"]]
+    changed, same = compare(area["before"], area["after"])
+    return {
+        "name": name,
+        "label": label(name),
+        "id": "%s-%s" % (uid, safe_name(name)),
+        "state": area["state"],
+        "findings": [row for row in findings if row["level"] != "info"][:MAX_ROWS],
+        "notes": [row for row in findings if row["level"] == "info"][:MAX_ROWS],
+        "steps": [step_view(step) for step in area["steps"][:MAX_ROWS]],
+        "left_out": max(0, len(area["steps"]) - MAX_ROWS) + max(0, len(findings) - MAX_ROWS),
+        "changed": changed[:MAX_ROWS],
+        "same": same[:MAX_ROWS],
+        "is_quiet": area["state"] == "compliant" and not any(row["level"] != "info" for row in findings),
+    }
+
+
+def finding_view(row: Document) -> Dict[str, Any]:
+    icon, words = LEVEL[row["level"]]
+    if row["level"] != "info" and unknown_reason(row["observed"]) is not None:
+        icon, words = "unknown", "cannot be seen"
+    return dict(row, icon=icon, words=words)
+
+
+def step_view(step: Document) -> Dict[str, Any]:
+    icon, words = STATUS[step["status"]]
+    costs = [NEEDS_WORDS[step["needs"]]] if step["needs"] in NEEDS_WORDS else []
+    costs += [step["risk"]] if step["risk"] != "safe" else []
+    return {
+        "id": step["id"],
+        "kind": step["kind"],
+        "target": step["target"],
+        "icon": icon,
+        "words": words,
+        "before": step["before"],
+        "after": step["after"],
+        "why": step["why"],
+        "source": step["source"],
+        "detail": step["detail"],
+        "costs": costs,
+        "command": " ".join(step.get("argv", ())),
+        "diff": file_diff(step["before"], step["after"]) if step["kind"] == "file" else [],
+        "file_note": {(True, False): "new file", (False, True): "removed"}.get(
+            (step["before"] is None, step["after"] is None), ""
+        ),
+    }
+
+
+def file_diff(before: Any, after: Any) -> List[Tuple[str, str]]:
+    """The lines of a file that differ, each with "+", "-", " " or "@"."""
+    old, new = (text.splitlines()[:MAX_FILE_LINES] if isinstance(text, str) else [] for text in (before, after))
+    rows = list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]
+    # A gap between two places is enough; their line numbers tell little.
+    shown = [("@", "…") if row[0] == "@" else (row[0], row[1:][:MAX_VALUE]) for row in rows[1:MAX_DIFF_LINES]]
+    if len(rows) > MAX_DIFF_LINES:
+        shown.append(("@", "%d more lines are in the JSON" % (len(rows) - MAX_DIFF_LINES)))
+    return shown
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Tuple[List[Any], List[Any]]:
+    """Settings that differ between two observations, as rows of name, before and after; and the same."""
+    old, new = dict(flatten(before)), dict(flatten(after))
+    names = list(dict.fromkeys([*old, *new]))
+    changed = [(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+    same = [(name, new[name]) for name in names if name in new and old.get(name) == new[name]]
+    return changed, same
+
+
+def flatten(data: Any, path: str = "") -> Iterable[Tuple[str, Any]]:
+    """Names and values of nested settings; members of a list are named by what tells them apart."""
+    if isinstance(data, Mapping) and data and unknown_reason(data) is None:
+        for key, item in data.items():
+            yield from flatten(item, "%s.%s" % (path, key) if path else str(key))
+    elif isinstance(data, list) and any(isinstance(item, (Mapping, list)) for item in data):
+        for number, item in enumerate(data):
+            yield from flatten(item, "%s[%s]" % (path, _name_of(item) or number))
+    elif path:
+        yield path, data
+
+
+def _name_of(item: Any) -> str:
+    names = (
+        (item.get(key) for key in ("name", "id", "class", "mount", "path", "unit")) if isinstance(item, Mapping) else ()
+    )
+    return next((name for name in names if isinstance(name, str) and name), "")
+
+
+def value(data: Any) -> Markup:
+    """A value as the page shows it: what is unknown or not there is told apart from any text."""
+    reason = unknown_reason(data)
+    if reason is not None:
+        return Markup('<span class="unk">unknown</span> <bdi>{}</bdi>').format(visible(_clip(reason)))
+    if data is None:
+        return Markup('<span class="nil">nothing</span>')
+    if data == "":
+        return Markup('<span class="nil">empty</span>')
+    text = data if isinstance(data, str) else in_words(data)
+    return Markup("<code><bdi>{}</bdi></code>").format(visible(_clip(text)))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else "%s … (%d more characters in the JSON)" % (
+        text[:MAX_VALUE], len(text) - MAX_VALUE
+    )  # fmt: skip
+
+
+def fact_rows(facts: Mapping[str, Any]) -> List[Tuple[str, str]]:
+    """What a host is, in a few short rows; what is not known is left out."""
+    os_facts, cpu = (facts[key] if isinstance(facts.get(key), Mapping) else {} for key in ("os", "cpu"))
+    devices = [row for row in facts.get("pci") or () if isinstance(row, Mapping)] if _is_list(facts, "pci") else []
+    nodes = [row for row in facts["numa_nodes"] if isinstance(row, Mapping)] if _is_list(facts, "numa_nodes") else []
+    memory = [row.get("memory_mib") for row in nodes]
+    counts = [
+        _many(int(cpu[key]), one)
+        for key, one in (("sockets", "socket"), ("cores", "core"), ("threads", "thread"))
+        if isinstance(cpu.get(key), int)
+    ]
+    gpus = sum(row.get("kind") == "gpu" for row in devices)
+    rows = [
+        ("System", os_facts.get("pretty_name")),
+        ("Kernel", facts.get("kernel")),
+        ("CPU", cpu.get("model")),
+        ("Cores", ", ".join(counts)),
+        ("Memory", topology.memory_words(sum(memory)) if memory and all(isinstance(m, int) for m in memory) else None),
+        ("GPUs", str(gpus) if devices else None),
+        ("CPUs offline", cpu.get("offline")),
+        ("Virtual machine", facts.get("virtualization") if facts.get("virtualization") != "none" else None),
+    ]
+    return [(name, _clip(text)) for name, text in rows if isinstance(text, str) and text]
+
+
+def _is_list(facts: Mapping[str, Any], key: str) -> bool:
+    return isinstance(facts.get(key), list)
+
+
+def search_text(document: Document) -> str:
+    """What the filter looks through."""
+    words = [document["host"], str(document["host_facts"].get("hostname") or ""), document["state"]]
+    words += ["%s %s" % (name, area["state"]) for name, area in document["areas"].items()]
+    words += ["%s %s" % (row["id"], row.get("subject", "")) for _area, row in open_points(document)]
+    words += ["narrow link"] if topology.link_notes(document["host_facts"]) else []
+    return visible(" ".join(words).replace("_", " ").lower())[:1000]
+
+
+def time_words(text: Any) -> str:
+    """A time in UTC as people write it; anything else as it is."""
+    if not isinstance(text, str) or len(text) != 20 or text[10] != "T":
+        return str(text or "")
+    return "%s %s UTC" % (text[:10], text[11:16])
+
+
+def _many(count: int, one: str) -> str:
+    return "%d %s%s" % (count, one, "" if count == 1 else "s")
+
+
+def _bar(counts: Mapping[str, int], total: int) -> List[Tuple[str, float, float]]:
+    """The states as parts of a bar of width 100: state, start and width."""
+    parts, x = [], 0.0
+    for state, count in counts.items():
+        width = 100.0 * count / total
+        parts.append((state, round(x, 2), round(width, 2)))
+        x += width
+    return parts
