@@ -122,14 +122,15 @@ MYSQL = {"units": ["mariadb.service"], "memory_max": "16G", "cpus": "0-1"}
 def numa(cpus: int = 32) -> dict[str, Any]:
     """What the slices of a host with two nodes and four GPUs are."""
     half, quarter = cpus // 2, cpus // 4
+    firsts_and_lasts = [(2, quarter), (quarter, half), (half + 2, half + quarter), (half + quarter, cpus)]
     return {
+        "state": "present",
         "housekeeping_cpus": "0-1,%d-%d" % (half, half + 1),
-        "slices": [
-            {"name": "gpu0", "cpus": "2-%d" % (quarter - 1)},
-            {"name": "gpu1", "cpus": "%d-%d" % (quarter, half - 1)},
-            {"name": "gpu2", "cpus": "%d-%d" % (half + 2, half + quarter - 1)},
-            {"name": "gpu3", "cpus": "%d-%d" % (half + quarter, cpus - 1)},
+        "gpus": [
+            {"index": index, "node": index // 2, "cpus": "%d-%d" % (first, end - 1), "memory_nodes": str(index // 2)}
+            for index, (first, end) in enumerate(firsts_and_lasts)
         ],
+        "confine_system": True,
     }
 
 
@@ -279,7 +280,7 @@ def hostile(name: str = HOSTILE) -> fleet.Document:
     step = Step(MARKUP, "file", MARKUP, MARKUP, "new\n" + MARKUP, MARKUP, MARKUP)
     run = Step(MARKUP, "run", MARKUP, MARKUP, MARKUP, MARKUP, MARKUP, argv=("echo", MARKUP))
     finding = Finding(MARKUP, "fail", MARKUP, MARKUP, Unknown(MARKUP), MARKUP, MARKUP, MARKUP)
-    values = {MARKUP: MARKUP, "housekeeping_cpus": "0-1", "slices": [{"name": MARKUP, "cpus": "2-7"}]}
+    values = {MARKUP: MARKUP, "housekeeping_cpus": "0-1", "gpus": [{"index": MARKUP, "cpus": "2-7"}]}
     area = Report("drifted", done(step, run, status="planned", detail=MARKUP), (finding,), {MARKUP: 1}, values)
     found = fleet.normalise(report({MARKUP: area, "numa_slices": area}, name, facts=facts))
     assert found is not None

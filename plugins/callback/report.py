@@ -125,8 +125,12 @@ class CallbackModule(CallbackBase):
         has_verdict = document is not None and document["state"] not in fleet.GOOD_STATES
         if has_verdict and result._task.action in VERDICTS:
             return
-        is_input = "argument_errors" in result._result or "validate_args_context" in result._result
-        found = fleet.task_failed(result._task.get_name(), _message(result._result), result._task.action, is_input)
+        message = _message(result._result)
+        # Argument specs of roles say it with a key, our modules in words (_engine/door.py).
+        is_input = "argument_errors" in result._result or (
+            _is_of_collection(result._task) and " is not possible; allowed: " in message
+        )
+        found = fleet.task_failed(result._task.get_name(), message, result._task.action, is_input)
         self._keep(name, fleet.with_finding(document or self._blank(name), found))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
@@ -140,8 +144,8 @@ class CallbackModule(CallbackBase):
             return
         for name, document in list(self.documents.items()):
             # A block rescued it: what counts is what was reported since.
-            if not stats.failures.get(name) and any(r["id"] == "fleet.task-failed" for r in document["findings"]):
-                self._keep(name, fleet.without_findings(document, "fleet.task-failed"))
+            if not stats.failures.get(name):
+                self._keep(name, fleet.without_findings(document, ("fleet.task-failed", "fleet.bad-input")))
         for name in sorted(self.expected - self.heard - set(self.documents)):
             self._keep(name, fleet.with_finding(self._blank(name), fleet.not_reached()))
         if self.documents:
@@ -179,7 +183,7 @@ class CallbackModule(CallbackBase):
         return document["host"] or name if isinstance(args, dict) and args.get("capture") else name
 
     def _stamped(self, document: fleet.Document, host: str) -> fleet.Document:
-        if document["mode"] in ("apply", "revert") and document["run"]:
+        if document["mode"] == "apply" and document["run"] and fleet.count_done(document):
             document["journal_runs"] = [document["run"]]
         self._start()
         document["host"], document["run"] = host, self._run_name()
@@ -269,6 +273,7 @@ def _message(result: Any) -> str:
     for key in ("msg", "message", "module_stderr", "stderr", "exception", "censored"):
         text = str(result.get(key) or "").strip()
         if text:
+            text = text.removeprefix("Task failed: ")
             return text if len(text) <= MESSAGE_LIMIT else text[:MESSAGE_LIMIT] + " …"
     failed = [row for row in result.get("results") or () if isinstance(row, dict) and row.get("failed")]
     return _message(failed[0]) if failed else ""

@@ -28,13 +28,14 @@ from .fleet_files import read_run, safe_name
 from .fleet_report import (
     AHEAD,
     GOOD_STATES,
-    MODE_WORDS,
     Document,
     areas_by_urgency,
     by_urgency,
+    count_done,
     headline,
     in_words,
     label,
+    mode_words,
     next_step,
     open_points,
     summary,
@@ -94,7 +95,7 @@ def render(run: Mapping[str, Any], documents: Sequence[Document]) -> str:
         bar=_bar(run["counts"], len(views)),
         is_lazy=is_lazy,
         bad_count=len(open_ones),
-        mode_words=MODE_WORDS[run["mode"]],
+        mode_words=mode_words(run["mode"], run["changes"]),
         css=Markup(css),
         script=Markup(script),
         css_digest=_digest(css),
@@ -218,7 +219,7 @@ def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict
         "is_good": document["state"] in GOOD_STATES,
         "headline": headline(document),
         "next_on_top": "" if _is_shown_below(document, next_step(document)) else next_step(document),
-        "mode_words": MODE_WORDS[document["mode"]],
+        "mode_words": mode_words(document["mode"], count_done(document)),
         "taken": document["taken"],
         "runs": document.get("journal_runs", []),
         "facts": fact_rows(facts),
@@ -363,7 +364,7 @@ def fact_rows(facts: Mapping[str, Any]) -> List[Tuple[str, str]]:
     os_facts, cpu = (facts[key] if isinstance(facts.get(key), Mapping) else {} for key in ("os", "cpu"))
     devices = [row for row in facts.get("pci") or () if isinstance(row, Mapping)] if _is_list(facts, "pci") else []
     nodes = [row for row in facts["numa_nodes"] if isinstance(row, Mapping)] if _is_list(facts, "numa_nodes") else []
-    memory = [row.get("memory_mib") for row in nodes]
+    memory = [row["memory_mib"] for row in nodes if isinstance(row.get("memory_mib"), int)]
     counts = [
         _many(int(cpu[key]), one)
         for key, one in (("sockets", "socket"), ("cores", "core"), ("threads", "thread"))
@@ -375,7 +376,7 @@ def fact_rows(facts: Mapping[str, Any]) -> List[Tuple[str, str]]:
         ("Kernel", facts.get("kernel")),
         ("CPU", cpu.get("model")),
         ("Cores", ", ".join(counts)),
-        ("Memory", topology.memory_words(sum(memory)) if memory and all(isinstance(m, int) for m in memory) else None),
+        ("Memory", topology.memory_words(sum(memory)) if nodes and len(memory) == len(nodes) else None),
         ("GPUs", str(gpus) if devices else None),
         ("CPUs offline", cpu.get("offline")),
         ("Virtual machine", facts.get("virtualization") if facts.get("virtualization") != "none" else None),

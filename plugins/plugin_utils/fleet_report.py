@@ -258,9 +258,12 @@ def with_finding(document: Document, finding: Mapping[str, Any]) -> Document:
     return settle(dict(document, findings=[*others, row]), document["state"])
 
 
-def without_findings(document: Document, name: str) -> Document:
-    """The document without findings of this id about the host as a whole."""
-    return settle(dict(document, findings=[row for row in document["findings"] if row["id"] != name]), "unknown")
+def without_findings(document: Document, names: Sequence[str]) -> Document:
+    """The document without findings of these ids about the host as a whole."""
+    kept = [row for row in document["findings"] if row["id"] not in names]
+    if len(kept) == len(document["findings"]):
+        return document
+    return settle(dict(document, findings=kept), "unknown")
 
 
 def settle(document: Document, given: str) -> Document:
@@ -299,7 +302,7 @@ def unreachable(message: str) -> Document:
 def task_failed(task: str, message: str, action: str, is_input: bool) -> Document:
     """The finding about a task that failed without a report of its own."""
     why = "the run ended for this host at this task"
-    fix = "mend what the message names and run again; -vvv shows more of it"
+    fix = "mend what the message names and run again; with -vvv Ansible tells more"
     if is_input:
         why = "a variable is not as its role wants it, so nothing was changed by this role"
         fix = "correct the variable in the inventory; the README of the role lists what is allowed"
@@ -464,6 +467,21 @@ def _many(count: int, one: str, more: str = "") -> str:
 # --- the run
 
 
+def count_done(document: Document) -> int:
+    """How many changes stand that this run made."""
+    return sum(step["status"] == "applied" for area in document["areas"].values() for step in area["steps"])
+
+
+def mode_words(mode: str, count: int) -> str:
+    """What a run did, from its mode and the number of changes that it made."""
+    if mode in ("audit", "check"):
+        return "audited, nothing changed" if mode == "audit" else "dry run, nothing changed"
+    return "%s, %s" % (
+        "applied" if mode == "apply" else "reverted",
+        _many(count, "change") if count else "nothing changed",
+    )
+
+
 def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mapping[str, str]) -> Document:
     """What ``run.json`` holds: the run, and each host in a line, worst first."""
     ordered = by_urgency(documents)
@@ -475,6 +493,7 @@ def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mappin
         "playbook": run.get("playbook", ""),
         "mode": max((d["mode"] for d in documents), key=MODES.index, default="audit"),
         "counts": count_states(documents),
+        "changes": sum(count_done(document) for document in documents),
         "hosts": [
             {
                 "host": document["host"],
@@ -490,19 +509,13 @@ def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mappin
     }
 
 
-MODE_WORDS = {
-    "audit": "audited, nothing changed",
-    "check": "dry run, nothing changed",
-    "apply": "applied",
-    "revert": "reverted",
-}
-
-
 def console_lines(run: Mapping[str, Any], limit: int = 20) -> List[Tuple[str, str]]:
     """The end of a run for a terminal, from its summary: pairs of a state ("" for plain) and a line."""
     hosts = run["hosts"]
     counts = ", ".join("%d %s" % (count, label(state)) for state, count in run["counts"].items())
-    lines = [("", "%s %s: %s" % (_many(len(hosts), "host"), MODE_WORDS[run["mode"]], counts or "none"))]
+    lines = [
+        ("", "%s, %s: %s" % (_many(len(hosts), "host"), mode_words(run["mode"], run["changes"]), counts or "none"))
+    ]
     bad = [host for host in hosts if host["state"] not in GOOD_STATES]
     width = min(max((len(visible(host["host"])) for host in bad[:limit]), default=0), 32)
     for host in bad[:limit]:

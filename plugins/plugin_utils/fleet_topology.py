@@ -193,30 +193,12 @@ def as_ranges(cpus: Sequence[int]) -> str:
 def slices_of(areas: Mapping[str, Any]) -> List[Tuple[str, str, List[int]]]:
     """Name, kind (slice or system) and CPUs of what the area numa_slices observed last."""
     area = areas.get("numa_slices")
-    value = (area.get("after") or area.get("before")) if isinstance(area, Mapping) else None
-    if not isinstance(value, Mapping):
+    observed = (area.get("after") or area.get("before")) if isinstance(area, Mapping) else None
+    if not isinstance(observed, Mapping):
         return []
-    found: List[Tuple[str, str, List[int]]] = []
-    for key, item in value.items():
-        if "housekeeping" in key or key in ("system_cpus", "reserved_cpus"):
-            found.append(("system", "system", cpu_list(_cpus_in(item))))
-    listed = value.get("slices")
-    named = (
-        [(str(key), item) for key, item in listed.items()]
-        if isinstance(listed, Mapping)
-        else [(str(row.get("name", "slice")), row) for row in _rows(listed)]
-    )
-    found += [(name, "slice", cpu_list(_cpus_in(item))) for name, item in named]
+    found = [("system", "system", cpu_list(observed.get("housekeeping_cpus")))]
+    found += [("gpu%s" % row.get("index"), "slice", cpu_list(row.get("cpus"))) for row in _rows(observed.get("gpus"))]
     return [row for row in found if row[2]][:MAX_CLUSTERS]
-
-
-def _cpus_in(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        keys = ("cpus", "allowed_cpus", "AllowedCPUs", "effective_cpus")
-        return next((item[key] for key in keys if isinstance(item.get(key), str)), None)
-    if isinstance(item, list):
-        return ",".join(str(part) for part in item)
-    return item
 
 
 def clusters(cpus: Sequence[int], slices: Sequence[Tuple[str, str, List[int]]]) -> List[Cluster]:
