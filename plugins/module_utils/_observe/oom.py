@@ -85,7 +85,7 @@ def parse_pool_failures(text: str) -> List[PoolFailure]:
     return found
 
 
-def _size(pattern: "re.Pattern[str]", text: str) -> Optional[int]:
+def _size(pattern: re.Pattern[str], text: str) -> Optional[int]:
     found = pattern.search(text)
     return _int(found.group(1)) if found else None
 
