@@ -13,7 +13,7 @@ from .._engine.engine import Area
 from .._engine.host import Host
 from .._engine.values import Unknown
 from .._observe import cgroup, cpu, numa, pci, process, unit
-from .._plan import numa_findings, numa_slices
+from .._plan import numa_findings, numa_layout, numa_slices
 from .._programs import gpu_run
 
 # Managers that hand out the CPUs of a host themselves; k3s and rke2 carry their kubelet inside.
@@ -115,7 +115,7 @@ def _ours(host: Host) -> List[str]:
 
 def _names(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[str]:
     wanted = [one.name for one in numa_slices.wanted_slices(want, have).slices]
-    return sorted({*wanted, *have["ours"], *numa_slices.SYSTEM_UNITS})
+    return sorted({*wanted, *have["ours"], *numa_slices.SYSTEM_UNITS, numa_layout.TOP})
 
 
 def _see_unit(host: Host, name: str, about: Mapping[str, str], have: Dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ def _see_unit(host: Host, name: str, about: Mapping[str, str], have: Dict[str, A
     if group is None or not name.endswith((".slice", ".scope")):
         return
     have["groups"][name] = group
-    if name not in numa_slices.SYSTEM_UNITS and group.is_populated:
+    if name.startswith("gpufleet-") and group.is_populated:
         seen = ((pid, process.status(host, pid)) for pid in cgroup.some_processes(host, group.path))
         have["processes"][name] = [(pid, status) for pid, status in seen if status is not None]
 

@@ -24,7 +24,8 @@ def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     if want.get("state") != "absent":
         findings += _topology(have)
         findings += _managers(have, layout(want, have))
-    findings += [_in_use(name) for name in unwanted(found, have) if _is_populated(name, have)]
+    if found.is_decided:
+        findings += [_in_use(name) for name in unwanted(found, have) if _is_populated(name, have)]
     for one in found.slices:
         findings += _slice(one, have)
     for name in confined_units(want, have):

@@ -53,6 +53,11 @@ class Layout:
     housekeeping: FrozenSet[int] = frozenset()
     findings: Tuple[Finding, ...] = ()
 
+    @property
+    def is_decided(self) -> bool:
+        """False when the facts or the wants do not allow a division: then nothing is to be touched."""
+        return not any(finding.level == "block" or finding.id == "numa_slices.unseen" for finding in self.findings)
+
 
 def node_slice(node: int) -> str:
     return "gpufleet-node%d.slice" % node
@@ -89,7 +94,11 @@ def layout(want: Mapping[str, Any], have: Mapping[str, Any]) -> Layout:
             made, trouble = _divide(want, nodes, node, free, cores_within(cores, free), placed.get(node, []), overrides)
             slices += made
             problems += trouble
-    return Layout(tuple(slices), housekeeping, tuple(findings + problems))
+    findings += problems
+    if any(finding.level == "block" for finding in findings):
+        # Half a division is none.
+        slices = []
+    return Layout(tuple(slices), housekeeping, tuple(findings))
 
 
 def bad(variable: str, given: Any, allowed: str) -> Finding:
@@ -183,15 +192,15 @@ def _divide(
     }
     for index, cpus in sorted(given.items()):
         findings += _list_problems("gpus[index=%d].cpus" % index, cpus, free, cores)
+    if findings:
+        return [], findings
     taken = union(given.values())
     left = [core for core in cores if not core & taken]
     others = [index for index, _address in gpus if index not in given]
     if len(others) > len(left):
         text = "at least one whole core for each GPU: node %d has %d free for %d GPUs" % (node, len(left), len(others))
         variable = "housekeeping_cpus" if want.get("housekeeping_cpus") else "housekeeping_cores_per_node"
-        findings.append(bad(variable, want[variable], text))
-    if findings:
-        return [], findings
+        return [], [bad(variable, want[variable], text)]
     given.update(zip(others, share(left, len(others))))
     local = _memory_nodes(nodes, node)
     mems = {index: _wanted_mems(overrides.get(index, {}), local) for index, _address in gpus}

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .._engine.cpuset import format_cpulist, parse_cpulist
 from .._engine.values import Step, Unknown
-from .numa_layout import LIMITS, Layout, Slice, layout
+from .numa_layout import LIMITS, TOP, Layout, Slice, layout
 from .numa_texts import MARK, confine_drop_in, gpu_map, properties, slice_unit, target_drop_in
 from .numa_want import check_want
 
@@ -34,6 +34,19 @@ KERNEL_FILE = {
     "CPUWeight": "cpu.weight",
     "TasksMax": "pids.max",
 }
+CGROUP_FOLDER = "/sys/fs/cgroup"
+
+# $1 is a slice, $2 its cgroup.events (without the file the slice is not active, and stopping it does nothing).
+STOP_IF_EMPTY = (
+    'if grep -qs "^populated 1" "$2"; then echo "something runs in $1: systemd-cgls -u $1" >&2; exit 1; fi; '
+    'exec systemctl stop -- "$1"'
+)
+# $1 is a list of CPUs, $2 a file that is there only while the cpuset controller is on.
+WRITE_IF_THERE = 'test ! -e "$2" || echo "$1" > "$2"'
+_WIDEN_WHY = (
+    "systemd narrows a list of CPUs when it reads it, but does not widen it again when the setting is gone "
+    "(https://github.com/systemd/systemd/issues/43846)"
+)
 SOURCE = "systemd.slice(5), systemd.resource-control(5)"
 
 __all__ = ["MARK", "adopt", "check_want", "confined_units", "plan", "wanted_slices"]
@@ -41,10 +54,10 @@ __all__ = ["MARK", "adopt", "check_want", "confined_units", "plan", "wanted_slic
 
 def wanted_slices(want: Mapping[str, Any], have: Mapping[str, Any]) -> Layout:
     """What is to be there: nothing where slices are not wanted, or where kubelet or slurmd hands out the CPUs."""
+    if want.get("state") == "absent":
+        return Layout()
     found = layout(want, have)
-    if want.get("state") == "absent" or have["managers"]:
-        return Layout((), found.housekeeping, found.findings)
-    return found
+    return Layout((), found.housekeeping, found.findings) if have["managers"] else found
 
 
 def confined_units(want: Mapping[str, Any], have: Mapping[str, Any]) -> Tuple[str, ...]:
@@ -57,25 +70,33 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     found = wanted_slices(want, have)
     if have["hierarchy"] != "unified" or isinstance(have["units"], Unknown):
         return []
-    if any(finding.id == "numa_slices.unseen" or finding.level == "block" for finding in found.findings):
-        # Half a division is none: nothing is planned, not even the removal of what is there.
+    if not found.is_decided:
         return []
     files = _file_steps(want, have, found)
-    stops = [_stop(name, have) for name in unwanted(found, have) if _is_active(name, have)]
+    stops = [_stop(name) for name in _to_stop(found, have)]
     reload = _reload_steps(want, have, found, files)
-    starts = [_start(one, have) for one in found.slices if not _is_active(one.name, have)]
+    names = [TOP, *[one.name for one in found.slices]] if found.slices else []
+    starts = [_start(name, have) for name in names if not _is_active(name, have)]
     values = [step for one in found.slices for step in _value_steps(one, have, bool(reload))]
-    loose = _let_loose(want, have)
-    values += _confine_values(confined_units(want, have), format_cpulist(found.housekeeping), have)
-    touched = [*stops, *reload, *starts, *values]
-    proof = [_proof(found)] if found.slices and touched else []
-    return [*_last_reload(reload), *stops, *loose, *files, *reload, *starts, *values, *proof]
+    if not reload:
+        values += _confine_values(confined_units(want, have), found.housekeeping, have)
+    proof = [_proof(found)] if found.slices and [*stops, *reload, *starts, *values] else []
+    anchors = [*_reload_last(reload), *_widen_last(files, have)]
+    return [*anchors, *stops, *_let_loose(want, have), *files, *reload, *starts, *values, *proof]
 
 
 def unwanted(found: Layout, have: Mapping[str, Any]) -> List[str]:
     """Slices that we wrote once and that are not wanted any more, children first."""
     wanted = {one.name for one in found.slices}
     return sorted((name for name in have["ours"] if name not in wanted), key=lambda name: (-name.count("-"), name))
+
+
+def _to_stop(found: Layout, have: Mapping[str, Any]) -> List[str]:
+    names = [name for name in unwanted(found, have) if _is_active(name, have)]
+    top = have["groups"].get(TOP)
+    # Others may use the slice above ours; it is stopped when nothing is left in it.
+    is_left = not found.slices and _is_active(TOP, have) and top is not None and top.is_populated is False
+    return [*names, TOP] if is_left else names
 
 
 def wanted_files(want: Mapping[str, Any], have: Mapping[str, Any], found: Layout) -> Dict[str, Optional[str]]:
@@ -208,18 +229,30 @@ def _reload_steps(want: Mapping[str, Any], have: Mapping[str, Any], found: Layou
     ]  # fmt: skip
 
 
-def _last_reload(reload: Sequence[Step]) -> List[Step]:
+def _reload_last(reload: Sequence[Step]) -> List[Step]:
     """A step that does nothing but has a reverse: undoing goes backwards, so this reloads after all files are back."""
-    if not reload:
-        return []
-    why = "does nothing now; when the run is undone, systemd reads the restored files here"
     argv = ("systemctl", "daemon-reload")
-    undo = Step(
-        "undo.numa_slices.reload-last", "run", "gpufleet units", None, None, why, "systemctl(1)",
-        argv=argv, deadline_s=120.0,
-    )  # fmt: skip
-    name = "numa_slices.reload-last"
-    return [Step(name, "run", "gpufleet units restored", None, None, why, "systemctl(1)", argv=("true",), undo=undo)]
+    why = "when the run is undone, systemd reads the restored files here"
+    return [_anchor("numa_slices.reload-last", "gpufleet units restored", argv, why)] if reload else []
+
+
+def _widen_last(files: Sequence[Step], have: Mapping[str, Any]) -> List[Step]:
+    """Likewise, for the system's own slices: once their drop-in is gone again, they get their CPUs back."""
+    targets = {confine_file(unit): unit for unit in SYSTEM_UNITS}
+    steps: List[Step] = []
+    for step in files:
+        unit = targets.get(step.target)
+        if unit is not None and step.before is None:
+            path = "%s/%s/cpuset.cpus" % (CGROUP_FOLDER, unit)
+            argv = ("sh", "-c", WRITE_IF_THERE, "sh", format_cpulist(have["online"]), path)
+            steps.append(_anchor("numa_slices.%s.widen-last" % unit, path, argv, _WIDEN_WHY))
+    return steps
+
+
+def _anchor(name: str, target: str, argv: Tuple[str, ...], why: str) -> Step:
+    why = "does nothing now; " + why
+    undo = Step("undo." + name, "run", target, None, None, why, SOURCE, argv=argv, deadline_s=120.0)
+    return Step(name, "run", target, None, None, why, SOURCE, argv=("true",), undo=undo)
 
 
 def _units(want: Mapping[str, Any], have: Mapping[str, Any], found: Layout) -> List[Tuple[str, Dict[str, str]]]:
@@ -242,30 +275,30 @@ def _is_active(name: str, have: Mapping[str, Any]) -> bool:
     return bool(have["units"].get(name, {}).get("ActiveState") == "active")
 
 
-def _start(one: Slice, have: Mapping[str, Any]) -> Step:
+def _start(name: str, have: Mapping[str, Any]) -> Step:
+    before = have["units"].get(name, {}).get("ActiveState") or "unknown"
     why = "an active slice shows in its control group that it confines, before any job is in it"
-    argv = (GPU_RUN, "--release", one.name)
     undo = Step(
-        "undo.numa_slices.%s.start" % one.name, "run", one.name, "active", "inactive when nothing runs in it",
-        "only an empty slice is stopped: a running job is never killed by an undo", "gpu-run --help",
-        argv=argv, deadline_s=60.0,
+        "undo.numa_slices.%s.start" % name, "run", name, "active", "inactive when nothing runs in it",
+        "only an empty slice is stopped: an undo never kills a running job", SOURCE,
+        argv=("sh", "-c", STOP_IF_EMPTY, "sh", name, group_folder(name) + "/cgroup.events"),
     )  # fmt: skip
-    return Step(
-        "numa_slices.%s.start" % one.name, "run", one.name,
-        have["units"].get(one.name, {}).get("ActiveState") or "unknown", "active", why, SOURCE,
-        argv=("systemctl", "start", "--", one.name), deadline_s=60.0, undo=undo,
-    )  # fmt: skip
+    argv = ("systemctl", "start", "--", name)
+    return Step("numa_slices.%s.start" % name, "run", name, before, "active", why, SOURCE, argv=argv, undo=undo)
 
 
-def _stop(name: str, have: Mapping[str, Any]) -> Step:
-    undo = Step(
-        "undo.numa_slices.%s.stop" % name, "run", name, "inactive", "active", "it was active before", SOURCE,
-        argv=("systemctl", "start", "--", name),
-    )  # fmt: skip
-    return Step(
-        "numa_slices.%s.stop" % name, "run", name, "active", "inactive", "the slice is not wanted any more and is empty",
-        SOURCE, argv=("systemctl", "stop", "--", name), undo=undo,
-    )  # fmt: skip
+def _stop(name: str) -> Step:
+    argv = ("systemctl", "start", "--", name)
+    undo = Step("undo.numa_slices.%s.stop" % name, "run", name, "inactive", "active", "as it was", SOURCE, argv=argv)
+    why = "the slice is not wanted any more and is empty"
+    argv = ("systemctl", "stop", "--", name)
+    return Step("numa_slices.%s.stop" % name, "run", name, "active", "inactive", why, SOURCE, argv=argv, undo=undo)
+
+
+def group_folder(name: str) -> str:
+    """The control group of a slice of ours: dashes are a hierarchy (systemd.slice(5))."""
+    words = name[: -len(".slice")].split("-")
+    return "/".join([CGROUP_FOLDER] + ["-".join(words[: count + 1]) + ".slice" for count in range(len(words))])
 
 
 def _value_steps(one: Slice, have: Mapping[str, Any], is_reloaded: bool) -> List[Step]:
@@ -286,31 +319,28 @@ def _value_steps(one: Slice, have: Mapping[str, Any], is_reloaded: bool) -> List
     return steps
 
 
-def _confine_values(units: Sequence[str], cpus: str, have: Mapping[str, Any]) -> List[Step]:
-    """system.slice and the like, written by hand: systemd narrows them and does not widen them again.
-
-    https://github.com/systemd/systemd/issues/43846: AllowedCPUs= taken away leaves cpuset.cpus as it was.
-    """
+def _confine_values(units: Sequence[str], cpus: Iterable[int], have: Mapping[str, Any]) -> List[Step]:
+    """The lists of CPUs of system.slice and the like, where they are not what they should be."""
     steps: List[Step] = []
+    wanted = format_cpulist(cpus)
     for unit in units:
         group = have["groups"].get(unit)
         live = group.values.get("cpuset.cpus") if group is not None else None
-        if overrides_of(unit, have, ["AllowedCPUs"]) or (isinstance(live, str) and same("AllowedCPUs", cpus, live)):
+        if not isinstance(live, str) or overrides_of(unit, have, ["AllowedCPUs"]) or same("AllowedCPUs", wanted, live):
             continue
-        path = "/sys/fs/cgroup/%s/cpuset.cpus" % unit
-        before = live.strip() if isinstance(live, str) and live.strip() else format_cpulist(have["online"])
-        why = "systemd writes a narrower list when it reloads, and never takes it back"
-        steps.append(Step("numa_slices.%s.cpuset.cpus" % unit, "value", path, before, cpus, why, "systemd issue 43846"))
+        path = "%s/%s/cpuset.cpus" % (CGROUP_FOLDER, unit)
+        before = live.strip() or format_cpulist(have["online"])
+        name = "numa_slices.%s.cpuset.cpus" % unit
+        steps.append(Step(name, "value", path, before, wanted, _WIDEN_WHY, SOURCE))
     return steps
 
 
 def _let_loose(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     """Before the drop-in goes: give the system its CPUs back where we had taken them."""
     confined = confined_units(want, have)
-    units = [
-        unit for unit in SYSTEM_UNITS if unit not in confined and isinstance(have["files"].get(confine_file(unit)), str)
-    ]
-    return _confine_values(units, format_cpulist(have["online"]), have)
+    is_ours = {unit: isinstance(have["files"].get(confine_file(unit)), str) for unit in SYSTEM_UNITS}
+    units = [unit for unit in SYSTEM_UNITS if unit not in confined and is_ours[unit]]
+    return _confine_values(units, have["online"], have) if units else []
 
 
 def _proof(found: Layout) -> Step:

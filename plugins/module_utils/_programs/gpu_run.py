@@ -33,14 +33,12 @@ USAGE = """usage: gpu-run [--user NAME] WHICH -- COMMAND [ARGUMENT...]
        gpu-run --no-slice WHICH -- COMMAND [ARGUMENT...]
        gpu-run --show
        gpu-run --verify [SLICE...]
-       gpu-run --release SLICE...
 
 WHICH        a GPU (0), several (0-3 or 0,2), or a NUMA node (node1)
 --user NAME  run the command as this user (the slice itself takes root)
 --no-slice   bind by CPU affinity and memory policy only; takes no root, and the command can undo it
 --show       print which GPU has which CPUs, memory and slice
 --verify     start a process in each slice, and see that it is confined as the map says
---release    stop slices in which nothing runs
 """
 
 # Exit statuses as env(1), nohup(1) and timeout(1) have them.
@@ -277,28 +275,6 @@ def verify(names: Sequence[str]) -> int:
     return 1 if failures else 0
 
 
-def release(names: Sequence[str]) -> int:
-    """Stop the named slices in which nothing runs, children first; non-zero when one is in use."""
-    in_use = [name for name in names if is_populated(folder_of(name))]
-    free = sorted((name for name in names if name not in in_use), key=lambda name: (-name.count("-"), name))
-    if free and subprocess.call(["systemctl", "stop", "--", *free]) != 0:
-        return 1
-    top = folder_of(TOP)
-    if os.path.isdir(top) and not is_populated(top) and not any(name.endswith(".slice") for name in os.listdir(top)):
-        subprocess.call(["systemctl", "stop", "--", TOP])
-    for name in in_use:
-        sys.stderr.write("gpu-run: something runs in %s; see it with: systemd-cgls %s\n" % (name, folder_of(name)))
-    return 1 if in_use else 0
-
-
-def is_populated(folder: str) -> bool:
-    try:
-        with open(folder + "/cgroup.events", encoding="utf-8") as file:
-            return "populated 1" in file.read()
-    except FileNotFoundError:
-        return False
-
-
 def main(words: Sequence[str]) -> int:
     try:
         return run(list(words))
@@ -313,8 +289,6 @@ def run(words: List[str]) -> int:
         return 0
     if words[:1] == ["--verify"]:
         return verify(words[1:])
-    if words[:1] == ["--release"] and len(words) > 1 and all(word.endswith(".slice") for word in words[1:]):
-        return release(words[1:])
     if words[:1] == ["--inside"] and len(words) == 2:
         go_on_inside(unpack(words[1]))
     if words in (["-h"], ["--help"]):
