@@ -37,6 +37,7 @@ from .fleet_report import (
     label,
     mode_words,
     next_step,
+    one_line,
     open_points,
     summary,
     unknown_reason,
@@ -91,7 +92,7 @@ def render(run: Mapping[str, Any], documents: Sequence[Document]) -> str:
     text = env.get_template("report.html.j2").render(
         run=run,
         hosts=views,
-        areas=[(name, label(name)) for name in areas],
+        areas=[(name, one_line(label(name), 40)) for name in areas],
         bar=_bar(run["counts"], len(views)),
         is_lazy=is_lazy,
         bad_count=len(open_ones),

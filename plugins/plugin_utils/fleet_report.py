@@ -23,6 +23,7 @@ FORMAT = 1
 MODES = ("audit", "check", "apply", "revert")
 # What became of a step is history; what is still ahead of it is replaced by a later observation.
 HAPPENED = ("applied", "undone", "failed", "stuck")
+STEP_KINDS = ("file", "value", "run", "reboot")
 AHEAD = ("planned", "blocked", "waits", "skipped")
 GOOD_STATES = ("compliant", "changed")
 # Deeper than any report of ours; a hostile host must not exhaust the stack of those who read it.
@@ -32,6 +33,8 @@ MAX_DEPTH = 24
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
 def visible(text: str) -> str:
@@ -99,16 +102,17 @@ def normalise(report: Any) -> Optional[Document]:
     if report.get("format") != FORMAT or isinstance(report.get("format"), bool):
         return None
     document = new_document(*(_text(report.get(key)) for key in ("host", "run", "taken")))
+    document["taken"] = document["taken"] if _TIME.fullmatch(document["taken"]) else ""
     document["mode"] = _one_of(MODES, report.get("mode"), "audit")
     document["areas"] = {
-        _text(name): _area(area) for name, area in report["areas"].items() if isinstance(area, Mapping)
+        _text(name) or "(no name)": _area(area) for name, area in report["areas"].items() if isinstance(area, Mapping)
     }
     document["findings"] = _findings(report.get("findings"))
     facts = plain(report.get("host_facts"))
     document["host_facts"] = facts if isinstance(facts, dict) else {}
     runs = report.get("journal_runs")
     if isinstance(runs, (list, tuple)) and runs:
-        document["journal_runs"] = [_text(name) for name in runs]
+        document["journal_runs"] = list(dict.fromkeys(_text(name) for name in runs))
     return settle(document, _one_of(STATES, report.get("state"), "unknown"))
 
 
@@ -136,9 +140,7 @@ def _area(area: Mapping[str, Any]) -> Document:
     before, after = plain(area.get("before")), plain(area.get("after"))
     return {
         "state": _one_of(STATES, area.get("state"), "unknown"),
-        "steps": [_step(step) for step in steps if isinstance(step, Mapping)]
-        if isinstance(steps, (list, tuple))
-        else [],
+        "steps": [_step(step) for step in steps if _is_step(step)] if isinstance(steps, (list, tuple)) else [],
         "findings": _findings(area.get("findings")),
         "before": before if isinstance(before, dict) else {},
         "after": after if isinstance(after, dict) else {},
@@ -150,19 +152,27 @@ def _step(step: Mapping[str, Any], depth: int = 0) -> Document:
     data["before"], data["after"] = plain(step.get("before")), plain(step.get("after"))
     data["needs"] = _one_of(NEEDS, step.get("needs"), "nothing")
     data["risk"] = _one_of(RISKS, step.get("risk"), "safe")
-    data["mode"] = step["mode"] if isinstance(step.get("mode"), int) else 0o644
+    data["mode"] = _permissions(step.get("mode"))
     data["requires"] = _texts(step.get("requires"))
     undo = step.get("undo")
-    data["undo"] = _step(undo, depth + 1) if isinstance(undo, Mapping) and depth < 3 else None
+    data["undo"] = _step(undo, depth + 1) if _is_step(undo) and depth < 3 else None
     if step.get("kind") == "run":
         data["argv"] = _texts(step.get("argv"))
         data["stdin"] = _text(step.get("stdin"))
         deadline = step.get("deadline_s")
-        data["deadline_s"] = deadline if isinstance(deadline, (int, float)) and deadline > 0 else 60.0
+        data["deadline_s"] = deadline if isinstance(deadline, (int, float)) and 0 < deadline < math.inf else 60.0
     if depth == 0:
         data["status"] = _one_of(HAPPENED + AHEAD, step.get("status"), "planned")
         data["detail"] = _text(step.get("detail"))
     return data
+
+
+def _is_step(step: Any) -> bool:
+    return isinstance(step, Mapping) and isinstance(step.get("kind"), str) and step["kind"] in STEP_KINDS
+
+
+def _permissions(mode: Any) -> int:
+    return mode if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode <= 0o7777 else 0o644
 
 
 def _findings(findings: Any) -> List[Document]:
