@@ -86,7 +86,7 @@ def _offline(host: Host) -> FrozenSet[int]:
 def _word(text: Text) -> Union[str, Unknown]:
     if isinstance(text, str):
         return text.strip() or Unknown("empty")
-    return text or Unknown("not there")
+    return text if isinstance(text, Unknown) else Unknown("not there")
 
 
 def _words(text: Text) -> Union[List[str], Unknown, None]:

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Union
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown
+from .._tables.sysctls import key_path
 from . import confd
 
 TOP = "/proc/sys"
@@ -31,19 +31,6 @@ class Line:
     @property
     def is_glob(self) -> bool:
         return any(letter in self.key for letter in "*?[")
-
-
-def key_path(name: str) -> str:
-    """A sysctl name as a path below /proc/sys, by the rule of sysctl.d(5).
-
-    When the first separator is a dot, dots and slashes change places: net.ipv4.conf.eth0/1.x is
-    net/ipv4/conf/eth0.1/x.  When it is a slash, the name is a path already.
-    """
-    name = name.strip().strip("/")
-    first = min((name.find(sign) for sign in "./" if sign in name), default=-1)
-    if first >= 0 and name[first] == ".":
-        return name.translate(str.maketrans("./", "/."))
-    return name
 
 
 def parse_lines(file: str, text: str) -> List[Line]:
@@ -72,16 +59,12 @@ def procps_lines(host: Host) -> List[Line]:
     return parse_lines(PROCPS_FILE, text) if isinstance(text, str) else []
 
 
-def winner(found: Iterable[Line], key: str) -> Optional[Line]:
-    """The line that sets a key at boot: the last explicit one, else the last glob that covers it."""
-    explicit: Optional[Line] = None
-    glob: Optional[Line] = None
-    for line in found:
-        if line.key == key:
-            explicit = line
-        elif line.is_glob and fnmatch.fnmatchcase(key, line.key):
-            glob = line
-    return explicit or glob
+def later(found: Iterable[Line], name: str) -> Dict[str, Line]:
+    """By key the line that overrides what the file called ``name`` sets: the last explicit one behind it.
+
+    A glob never overrides a key that is set explicitly (sysctl.d(5)); "-key" alone takes it out.
+    """
+    return {line.key: line for line in found if not line.is_glob and line.file.rsplit("/", 1)[-1] > name}
 
 
 def live(host: Host, keys: Iterable[str]) -> Dict[str, Dict[str, Any]]:

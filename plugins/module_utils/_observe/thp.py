@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
@@ -31,9 +31,9 @@ def parse_choice(text: str) -> Union[Choice, Unknown]:
     return active, tuple(word.strip("[]") for word in words)
 
 
-def observe(host: Host) -> Dict[str, Union[Choice, Unknown, None]]:
-    """``enabled`` and ``defrag``; None where this kernel is built without huge pages."""
-    return {name: _read(host, name) for name in ("enabled", "defrag")}
+def observe(host: Host, names: Sequence[str]) -> Dict[str, Union[Choice, Unknown, None]]:
+    """The named files (``enabled``, ``defrag``); None where this kernel is built without huge pages."""
+    return {name: _read(host, name) for name in names}
 
 
 def _read(host: Host, name: str) -> Union[Choice, Unknown, None]:

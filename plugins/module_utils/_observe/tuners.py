@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import List, Sequence
 
 from .._engine.host import Host
-from . import sysctl
+from .._tables.sysctls import key_path
 
 _WANTS = "/etc/systemd/system/multi-user.target.wants/"
 _PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
@@ -51,7 +51,7 @@ def parse_profile(owner: str, file: str, text: str) -> List[Foreign]:
             continue
         knob = _TUNED.get((section, key), "")
         if section == "sysctl":
-            knob = "sysctl:" + sysctl.key_path(key)
+            knob = "sysctl:" + key_path(key)
         elif section == "main" and key == "include":
             knob = "include"
         if knob:
