@@ -29,7 +29,7 @@ PASSED_THROUGH = ("vfio-pci", "pci-stub", "xen-pciback")
 
 _LIMITS: Dict[str, Any] = {
     "memory_max": {"type": "str"},
-    "cpu_weight": {"type": "int"},
+    "cpu_weight": {"type": "str"},
     "tasks_max": {"type": "str"},
 }
 SPEC: Dict[str, Any] = {

@@ -177,7 +177,7 @@ def _adopt_gpu(name: str, group: Any, have: Mapping[str, Any]) -> Dict[str, Any]
     for key, prop in LIMITS.items():
         value = _word(unit.get(prop, ""))
         if value not in ("", "infinity"):
-            row[key] = int(value) if key == "cpu_weight" and value.isdigit() else value
+            row[key] = value
     return row
 
 

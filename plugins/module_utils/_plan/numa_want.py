@@ -17,6 +17,7 @@ _LIST = "a list of %s such as 0-3,8"
 _SIZE = "a size such as 400G (1M or more), a percentage of the slice's memory nodes (1% to 100%), or infinity"
 _SMALLEST_BYTES = 1024 * 1024
 _HIGHEST_INDEX = 4095
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _HEX = {"vendor": r"[0-9a-f]{4}", "device": r"[0-9a-f]{4}", "class": r"[0-9a-f]{2,6}"}
 
 
@@ -78,10 +79,10 @@ def _check_limits(name: str, row: Mapping[str, Any]) -> None:
     if row.get("memory_max"):
         _check_size(name + "memory_max", str(row["memory_max"]))
     weight = row.get("cpu_weight")
-    if weight is not None and not 1 <= weight <= 10000:
+    if weight and not (_NUMBER.fullmatch(str(weight)) and 1 <= int(weight) <= 10000):
         raise BadWant(name + "cpu_weight", weight, "1 to 10000 (100 is what a slice has by itself)")
     tasks = row.get("tasks_max")
-    if tasks and tasks != "infinity" and not (re.fullmatch(r"\d{1,9}", str(tasks), re.ASCII) and int(tasks) > 0):
+    if tasks and tasks != "infinity" and not (_NUMBER.fullmatch(str(tasks)) and int(tasks) > 0):
         raise BadWant(name + "tasks_max", tasks, "a number of tasks from 1, or infinity")
 
 

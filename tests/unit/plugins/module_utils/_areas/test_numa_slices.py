@@ -82,7 +82,7 @@ def test_what_this_host_cannot_have_changes_nothing(row: dict[str, Any], tmp_pat
 CONVERGING = [
     ({}, SMALL),
     ({"housekeeping_cpus": "6-7", "gpus": [{"index": 3, "slice": False}]}, LAB),
-    ({"memory_max": "80%", "cpu_weight": 200, "tasks_max": "4096", "nodes": [{"id": 0, "memory_max": "900M"}]}, SMALL),
+    ({"memory_max": "80%", "cpu_weight": "200", "tasks_max": "4096", "nodes": [{"id": 0, "memory_max": "900M"}]}, SMALL),
     ({"confine_system": True}, SMALL),
 ]
 
