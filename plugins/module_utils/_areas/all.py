@@ -9,6 +9,12 @@ from __future__ import annotations
 from typing import Dict
 
 from .._engine.engine import Area
-from . import block_queue
+from . import block_queue, kernel_settings
 
-AREAS: Dict[str, Area] = {area.name: area for area in (block_queue.AREA,)}
+AREAS: Dict[str, Area] = {
+    area.name: area
+    for area in (
+        kernel_settings.AREA,
+        block_queue.AREA,
+    )
+}
