@@ -14,6 +14,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import selectors
 import signal
 import stat
@@ -645,8 +646,10 @@ def _xattrs(path: str) -> List[str]:
 def _remove_leftovers(full: str) -> None:
     """Remove what a killed run left beside a file.  The lock is held, so nobody else is writing it."""
     folder, name = os.path.split(full)
+    # As mkstemp names them in write(); a file of somebody else does not look like that.
+    ours = re.compile(r"\.%s\.[a-z0-9_]{8}\.new" % re.escape(name))
     for other in os.listdir(folder):
-        if other.startswith("." + name + ".") and other.endswith(".new"):
+        if ours.fullmatch(other):
             os.unlink(os.path.join(folder, other))
 
 

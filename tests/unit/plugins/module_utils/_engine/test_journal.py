@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import (
     Journal,
     JournalError,

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import (
     STATES,
     BadWant,
