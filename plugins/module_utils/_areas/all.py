@@ -11,10 +11,4 @@ from typing import Dict
 from .._engine.engine import Area
 from . import block_queue, kernel_settings
 
-AREAS: Dict[str, Area] = {
-    area.name: area
-    for area in (
-        kernel_settings.AREA,
-        block_queue.AREA,
-    )
-}
+AREAS: Dict[str, Area] = {area.name: area for area in (kernel_settings.AREA, block_queue.AREA)}
