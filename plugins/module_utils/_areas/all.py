@@ -9,6 +9,6 @@ from __future__ import annotations
 from typing import Dict
 
 from .._engine.engine import Area
-from . import block_queue, kernel_settings
+from . import block_queue, kernel_settings, numa_slices
 
-AREAS: Dict[str, Area] = {area.name: area for area in (kernel_settings.AREA, block_queue.AREA)}
+AREAS: Dict[str, Area] = {area.name: area for area in (kernel_settings.AREA, block_queue.AREA, numa_slices.AREA)}
