@@ -394,6 +394,8 @@ def open_capture(path: str, scratch: str) -> CaptureHost:
         with tarfile.open(fileobj=careful, mode="r:") as tar:
             for member in _members(tar, path):
                 _unpack_member(tar, member, scratch)
+            while careful.read(1 << 16):
+                pass  # the checksum stands at the end
     except CaptureError:
         raise
     except Exception as error:  # on hostile archives tarfile and zlib raise nearly anything

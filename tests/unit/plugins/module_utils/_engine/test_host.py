@@ -87,7 +87,9 @@ def test_a_huge_file_is_not_read_into_memory(live: LiveHost, tmp_path: Path) -> 
     assert "larger than" in reason(live.read("/x"))
 
 
-def test_a_file_that_may_not_be_read_is_unknown(live: LiveHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_be_read_is_unknown(
+    live: LiveHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "x").write_text("secret")
 
     def refuse(*_args: object) -> int:
@@ -197,7 +199,13 @@ def test_bytes_that_are_no_utf8_are_written_as_they_were_read(live: LiveHost, tm
 
 
 def test_leftovers_of_a_killed_run_are_removed_and_nothing_else(live: LiveHost, tmp_path: Path) -> None:
-    for name in (".x.conf.abc123_z.new", ".x.conf.new", ".x.conf.mine.new", ".y.conf.abc12345.new", "x.conf.abc12345.new"):
+    for name in (
+        ".x.conf.abc123_z.new",
+        ".x.conf.new",
+        ".x.conf.mine.new",
+        ".y.conf.abc12345.new",
+        "x.conf.abc12345.new",
+    ):
         (tmp_path / name).write_text("half")
     live.write("/x.conf", "whole")
     left = [".x.conf.mine.new", ".x.conf.new", ".y.conf.abc12345.new", "x.conf", "x.conf.abc12345.new"]
@@ -220,7 +228,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_leftover(
     assert (tmp_path / "x").read_text() == "old"
 
 
-def test_the_data_is_on_disk_before_the_name_is(live: LiveHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_is_on_disk_before_the_name_is(
+    live: LiveHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
     for verb in ("fsync", "rename"):
         real = getattr(os, verb)

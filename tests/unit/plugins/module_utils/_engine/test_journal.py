@@ -159,7 +159,10 @@ def test_originals_are_the_first_of_each_target_newest_first(journal: Journal) -
     for target, before, after in (("/x", "1", "2"), ("/y", "a", "b"), ("/x", "2", "3"), ("/x", "3", "4")):
         journal.intend("r", "a", value(target, before, after))
     back = originals(journal.standing())
-    assert [(e.step.target, e.step.before, numbers) for e, numbers in back] == [("/y", "a", [2]), ("/x", "1", [1, 3, 4])]
+    assert [(e.step.target, e.step.before, numbers) for e, numbers in back] == [
+        ("/y", "a", [2]),
+        ("/x", "1", [1, 3, 4]),
+    ]
 
 
 def test_a_command_is_undone_once_and_others_on_the_same_target_too(journal: Journal) -> None:
