@@ -86,13 +86,38 @@ def _boot(image: Image, accel: Accel) -> str:
     """Boot the image's kernel to its first program. Empty, or why that failed."""
     with tempfile.TemporaryDirectory(dir=state_dir(), prefix="kvm-") as folder:
         serial, errors = Path(folder, "serial.log"), Path(folder, "errors.log")
-        argv = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                "-accel", accel.option, "-cpu", accel.cpu, "-smp", "2", "-m", "512", "-no-reboot",
-                "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={FIRMWARE}",
-                "-kernel", str(image.kernel), "-initrd", str(image.initrd),
-                "-append", "console=ttyS0 panic=-1 break=top", "-serial", f"file:{serial}"]
-        with errors.open("wb") as out, subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out,
-                                                        stderr=out) as process:
+        argv = [
+            QEMU,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-machine",
+            "q35",
+            "-accel",
+            accel.option,
+            "-cpu",
+            accel.cpu,
+            "-smp",
+            "2",
+            "-m",
+            "512",
+            "-no-reboot",
+            "-drive",
+            f"if=pflash,format=raw,unit=0,readonly=on,file={FIRMWARE}",
+            "-kernel",
+            str(image.kernel),
+            "-initrd",
+            str(image.initrd),
+            "-append",
+            "console=ttyS0 panic=-1 break=top",
+            "-serial",
+            f"file:{serial}",
+        ]
+        with (
+            errors.open("wb") as out,
+            subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out) as process,
+        ):
             try:
                 return _watch(process, serial, errors)
             finally:

@@ -37,8 +37,14 @@ def run(argv: Sequence[str], *, hint: str, cwd: Path | None = None) -> str:
     """Run a command and return its output; a failure shows what it said last."""
     try:
         done = subprocess.run(
-            argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+            argv,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
         )
     except FileNotFoundError as error:
         raise LabError(f"{argv[0]} is not installed", hint="run: lab/lab.py requirements --install") from error

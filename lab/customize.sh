@@ -9,7 +9,7 @@ key=$2
 
 echo lab-new > "$tree/etc/hostname"
 printf '127.0.0.1 localhost\n127.0.1.1 lab-new\n::1 localhost\n' > "$tree/etc/hosts"
-printf '/dev/vda2 / ext4 errors=remount-ro 0 1\n/dev/vda1 /boot/efi vfat umask=0077 0 1\n' > "$tree/etc/fstab"
+printf '/dev/vda2 / ext4 errors=remount-ro 0 1\n/dev/vda1 /boot/efi vfat umask=0077,noauto 0 0\n' > "$tree/etc/fstab"
 mkdir -p "$tree/boot/efi"
 : > "$tree/etc/machine-id"
 rm -f "$tree/var/lib/dbus/machine-id"
@@ -20,7 +20,10 @@ cat > "$tree/etc/ssh/sshd_config.d/lab.conf" <<'EOF'
 PasswordAuthentication no
 PermitRootLogin prohibit-password
 UseDNS no
+# The default exchange takes an emulated processor seconds.
+KexAlgorithms curve25519-sha256
 EOF
+echo LANG=C.UTF-8 > "$tree/etc/default/locale"
 
 cat > "$tree/etc/systemd/network/50-lab.network" <<'EOF'
 [Match]
@@ -36,13 +39,18 @@ EOF
 # An emulated processor runs at a few percent of a real one: nothing may run on its own account.
 for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
     e2scrub_reap.service logrotate.timer mdcheck_start.timer mdcheck_continue.timer \
-    mdmonitor-oneshot.timer systemd-networkd-wait-online.service mariadb.service \
+    mdmonitor-oneshot.timer systemd-networkd-wait-online.service lvm2-monitor.service \
     multipathd.service multipathd.socket tuned.service rsync.service \
     nvmefc-boot-connections.service nvmf-autoconnect.service grub-common.service; do
     systemctl --root="$tree" disable "$unit" >/dev/null 2>&1 || true
 done
-systemctl --root="$tree" mask systemd-networkd-wait-online.service >/dev/null 2>&1
+systemctl --root="$tree" mask systemd-networkd-wait-online.service systemd-binfmt.service \
+    proc-sys-fs-binfmt_misc.automount sys-fs-fuse-connections.mount systemd-pstore.service \
+    modprobe@drm.service modprobe@efi_pstore.service >/dev/null 2>&1
 systemctl --root="$tree" enable systemd-networkd.service ssh.service >/dev/null 2>&1
+# `enable` gives mariadb its other names; provision.sh starts it where a database is wanted.
+systemctl --root="$tree" enable mariadb.service >/dev/null 2>&1
+rm -f "$tree/etc/systemd/system/multi-user.target.wants/mariadb.service"
 # Without a login prompt on the screen that nobody has.
 systemctl --root="$tree" mask getty@tty1.service >/dev/null 2>&1
 # Debian runs these at boot through its own wrappers.
@@ -57,6 +65,7 @@ GRUB_DISTRIBUTOR=Debian
 GRUB_CMDLINE_LINUX_DEFAULT="quiet"
 GRUB_CMDLINE_LINUX="console=ttyS0,115200"
 GRUB_TERMINAL=console
+GRUB_GFXPAYLOAD_LINUX=text
 GRUB_DISABLE_LINUX_UUID=true
 GRUB_DISABLE_OS_PROBER=true
 GRUB_DISABLE_RECOVERY=true
@@ -92,7 +101,7 @@ normal
 EOF
 chroot "$tree" grub-mkimage -O x86_64-efi -p /boot/grub -c /boot/grub/early.cfg \
     -o /boot/grub/BOOTX64.EFI part_gpt fat ext2 search search_label normal configfile linux \
-    echo test all_video gfxterm loadenv gzio minicmd sleep reboot halt
+    echo test loadenv gzio minicmd sleep reboot halt
 
 rm -f "$tree/etc/ssh/ssh_host_rsa_key" "$tree/etc/ssh/ssh_host_rsa_key.pub"
 rm -rf "$tree"/var/cache/apt/*.bin "$tree"/var/cache/apt/archives/*.deb "$tree"/var/lib/apt/lists/*

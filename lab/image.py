@@ -64,8 +64,10 @@ def ssh_key() -> Path:
     key = state_dir() / "id_ed25519"
     if not key.exists():
         key.parent.mkdir(parents=True, exist_ok=True)
-        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(key)],
-            hint=f"look at the rights of {key.parent}")
+        run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(key)],
+            hint=f"look at the rights of {key.parent}",
+        )
     return key
 
 
@@ -110,14 +112,23 @@ def _unpack(tree: Path, folder: Path) -> None:
     sources.write_text("\n".join(_apt_sources()) + "\n")
     names = packages((LAB / "packages.txt").read_text())
     say(f"installing {len(names)} packages and what they need (about 2 minutes)")
-    argv = ["mmdebstrap", "--mode=root", "--variant=apt", "--format=directory",
-            "--skip=cleanup/apt,check/empty", f"--include={','.join(names)}",
-            "--dpkgopt=force-unsafe-io", "--aptopt=Acquire::Languages \"none\"",
-            *(f"--dpkgopt=path-exclude={path}" for path in _NEEDLESS),
-            *(f"--aptopt={line}" for line in _apt_settings()),
-            f"--essential-hook={LAB / 'customize_early.sh'} \"$1\"",
-            f"--customize-hook={LAB / 'customize.sh'} \"$1\" {_public_key()}",
-            RELEASE, str(tree), str(sources)]
+    argv = [
+        "mmdebstrap",
+        "--mode=root",
+        "--variant=apt",
+        "--format=directory",
+        "--skip=cleanup/apt,check/empty",
+        f"--include={','.join(names)}",
+        "--dpkgopt=force-unsafe-io",
+        '--aptopt=Acquire::Languages "none"',
+        *(f"--dpkgopt=path-exclude={path}" for path in _NEEDLESS),
+        *(f"--aptopt={line}" for line in _apt_settings()),
+        f'--essential-hook={LAB / "customize_early.sh"} "$1"',
+        f'--customize-hook={LAB / "customize.sh"} "$1" {_public_key()}',
+        RELEASE,
+        str(tree),
+        str(sources),
+    ]
     log = state_dir() / "build.log"
     with log.open("w") as out:
         code = _run_with_progress(_as_root(argv), out, log)
@@ -142,12 +153,13 @@ def _run_with_progress(argv: Sequence[str], out: TextIO, log: Path) -> int:
 def _apt_sources() -> list[str]:
     """Debian's sources as this machine's apt knows them, so that its mirror is used."""
     wanted = "$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)|$(RELEASE)"
-    out = run(["apt-get", "indextargets", "--format", wanted, "Created-By: Packages"],
-              hint="run: apt-get update")
+    out = run(["apt-get", "indextargets", "--format", wanted, "Created-By: Packages"], hint="run: apt-get update")
     sources = select_sources(out)
     if not sources:
-        raise LabError(f"this machine's apt has no source of Debian {RELEASE}",
-                       hint="add one to /etc/apt/sources.list, then: apt-get update")
+        raise LabError(
+            f"this machine's apt has no source of Debian {RELEASE}",
+            hint="add one to /etc/apt/sources.list, then: apt-get update",
+        )
     return sources
 
 
@@ -174,13 +186,42 @@ def _assemble(image: Image, tree: Path) -> None:
     hint = f"check the free space of {image.folder}"
     with part.open("wb") as disk:
         disk.truncate(DISK_MIB * 2**20)
-    run(["sgdisk", f"--new=1:{_ESP_START_MIB}M:+{ESP_MIB}M", "--typecode=1:ef00",
-         f"--new=2:{_ROOT_START_MIB}M:-1M", "--typecode=2:8300", str(part)], hint=hint)
+    run(
+        [
+            "sgdisk",
+            f"--new=1:{_ESP_START_MIB}M:+{ESP_MIB}M",
+            "--typecode=1:ef00",
+            f"--new=2:{_ROOT_START_MIB}M:-1M",
+            "--typecode=2:8300",
+            str(part),
+        ],
+        hint=hint,
+    )
     _make_esp(part, tree, hint)
     size = DISK_MIB - _ROOT_START_MIB - 2
     options = f"offset={_ROOT_START_MIB * 2**20},assume_storage_prezeroed=1,root_owner=0:0"
-    run(_as_root(["mke2fs", "-q", "-F", "-t", "ext4", "-L", "lab-root", "-U", ROOT_UUID,
-                  "-E", options, "-d", str(tree), str(part), f"{size}M"]), hint=hint)
+    run(
+        _as_root(
+            [
+                "mke2fs",
+                "-q",
+                "-F",
+                "-t",
+                "ext4",
+                "-L",
+                "lab-root",
+                "-U",
+                ROOT_UUID,
+                "-E",
+                options,
+                "-d",
+                str(tree),
+                str(part),
+                f"{size}M",
+            ]
+        ),
+        hint=hint,
+    )
     shutil.copyfile(next((tree / "boot").glob("vmlinuz-*")), image.kernel)
     shutil.copyfile(next((tree / "boot").glob("initrd.img-*")), image.initrd)
     part.rename(image.disk)
@@ -190,7 +231,20 @@ def _make_esp(part: Path, tree: Path, hint: str) -> None:
     """The EFI partition, with GRUB where firmware looks without being told."""
     at = f"{part}@@{_ESP_START_MIB}M"
     # Without -s it sizes clusters for the whole disk file.
-    run(["mkfs.vfat", "-F", "32", "-s", "1", "-n", "LAB-ESP", f"--offset={_ESP_START_MIB * 2048}", str(part),
-         str(ESP_MIB * 1024)], hint=hint)
+    run(
+        [
+            "mkfs.vfat",
+            "-F",
+            "32",
+            "-s",
+            "1",
+            "-n",
+            "LAB-ESP",
+            f"--offset={_ESP_START_MIB * 2048}",
+            str(part),
+            str(ESP_MIB * 1024),
+        ],
+        hint=hint,
+    )
     run(["mmd", "-i", at, "::/EFI", "::/EFI/BOOT"], hint=hint)
     run(["mcopy", "-i", at, str(tree / "boot/grub/BOOTX64.EFI"), "::/EFI/BOOT/BOOTX64.EFI"], hint=hint)

@@ -84,9 +84,11 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
     one.set_defaults(run=_ssh)
 
-    for name, text, call in (("reset", "fresh root and data disks, and a fresh boot", _reset),
-                             ("plug", "put the hot-plug disk in", _plug),
-                             ("unplug", "pull the hot-plug disk out", _unplug)):
+    for name, text, call in (
+        ("reset", "fresh root and data disks, and a fresh boot", _reset),
+        ("plug", "put the hot-plug disk in", _plug),
+        ("unplug", "pull the hot-plug disk out", _unplug),
+    ):
         one = commands.add_parser(name, help=text)
         one.add_argument("host", choices=HOSTS)
         one.set_defaults(run=call)
@@ -113,8 +115,12 @@ def _apt_get(step: list[str]) -> None:
     log = state_dir() / "apt.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as out:
-        code = subprocess.run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *step],
-                              stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+        code = subprocess.run(
+            [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *step],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
     if code != 0:
         raise LabError(f"apt-get {step[0]} ended with {code}", hint=f"read {log}")
 

@@ -21,7 +21,7 @@ from lab import qmp
 from lab.base import LAB, LabError, run, say, state_dir, tail_file
 from lab.hosts import Disk, Host, ssh_port
 from lab.image import Image, ssh_key
-from lab.qemu import FIRMWARE_VARS, Accel, Paths, command, node_name, scsi_device
+from lab.qemu import FIRMWARE_VARS, TCG, Accel, Paths, command, node_name, scsi_device
 
 BOOT_S = {"kvm": 120.0, "tcg": 300.0}
 _STOP_S = 90.0
@@ -90,9 +90,8 @@ def _start_somehow(machine: Machine, image: Image) -> None:
     except LabError as error:
         say(f"{machine.host.name} does not come up with KVM: using TCG from now on ({error})")
         _end(machine)
-        tcg = acceleration.TCG
-        acceleration.remember(tcg, "KVM passed its trial, but the host did not come up")
-        _start(machine, image, tcg)
+        acceleration.remember(TCG, "KVM passed its trial, but the host did not come up")
+        _start(machine, image, TCG)
 
 
 def _make_disks(machine: Machine, image: Image) -> None:
@@ -102,8 +101,10 @@ def _make_disks(machine: Machine, image: Image) -> None:
     if len(os.fsencode(paths.qmp)) > _SOCKET_PATH_MAX:
         raise LabError(f"the path {paths.qmp} is too long for a socket", hint="set GPUFLEET_LAB_DIR to a shorter one")
     if not paths.overlay.exists():
-        run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.disk), str(paths.overlay)],
-            hint=f"check the free space of {paths.folder}")
+        run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.disk), str(paths.overlay)],
+            hint=f"check the free space of {paths.folder}",
+        )
         paths.state.write_text(json.dumps({"image": image.digest}))
     elif machine.state.get("image") != image.digest:
         say(f"{machine.host.name} keeps its older image {machine.state.get('image')}; `reset` gives it the new one")
@@ -124,20 +125,47 @@ def _start(machine: Machine, image: Image, accel: Accel) -> None:
     # The output goes to a file: the QEMU that stays behind would keep a pipe open.
     errors = paths.folder / "qemu.log"
     with errors.open("wb") as log:
-        code = subprocess.run(command(machine.host, paths, accel, port), stdin=subprocess.DEVNULL, stdout=log,
-                              stderr=log, check=False).returncode
+        code = subprocess.run(
+            command(machine.host, paths, accel, port), stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+        ).returncode
     if code != 0:
-        raise LabError(f"QEMU ended with {code}:{tail_file(errors)}",
-                       hint=f"is port {port} of 127.0.0.1 free? all of its words are in {errors}")
+        raise LabError(
+            f"QEMU ended with {code}:{tail_file(errors)}",
+            hint=f"is port {port} of 127.0.0.1 free? all of its words are in {errors}",
+        )
     known = {**machine.state, "accel": accel.name, "cpu": accel.cpu, "port": port, "plugged": False}
     paths.state.write_text(json.dumps(known))
 
 
 def ssh_argv(machine: Machine, *words: str) -> list[str]:
     """ssh into a host as root."""
-    return ["ssh", "-q", "-i", str(ssh_key()), "-p", str(machine.port), "-o", "IdentitiesOnly=yes",
-            "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-            "-o", "ConnectTimeout=20", "root@127.0.0.1", *words]
+    return [
+        "ssh",
+        "-q",
+        "-i",
+        str(ssh_key()),
+        "-p",
+        str(machine.port),
+        "-o",
+        "IdentitiesOnly=yes",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+        "-o",
+        "ConnectTimeout=20",
+        "-o",
+        "ControlMaster=auto",
+        "-o",
+        "ControlPersist=60",
+        # A login costs an emulated host seconds: the next command shares this one's.
+        "-o",
+        f"ControlPath={machine.paths.folder / 'ssh'}",
+        "root@127.0.0.1",
+        *words,
+    ]
 
 
 def wait(machine: Machine) -> None:
@@ -168,8 +196,10 @@ def _answers(port: int) -> bool:
 
 def _not_up(machine: Machine, what: str) -> LabError:
     log = machine.paths.serial_log
-    return LabError(f"{machine.host.name} {what}; it said last:{tail_file(log)}",
-                    hint=f"read {log}, then: lab/lab.py reset {machine.host.name}")
+    return LabError(
+        f"{machine.host.name} {what}; it said last:{tail_file(log)}",
+        hint=f"read {log}, then: lab/lab.py reset {machine.host.name}",
+    )
 
 
 def _provision(machine: Machine) -> None:
@@ -179,8 +209,10 @@ def _provision(machine: Machine) -> None:
     words = f"test -e /var/lib/lab-provisioned || {{ echo new; sh -s {machine.host.name} {database}; }}"
     done = subprocess.run(ssh_argv(machine, words), input=script, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise LabError(f"{machine.host.name} could not be set up: {(done.stdout + done.stderr).strip()}",
-                       hint=f"run: lab/lab.py reset {machine.host.name}")
+        raise LabError(
+            f"{machine.host.name} could not be set up: {(done.stdout + done.stderr).strip()}",
+            hint=f"run: lab/lab.py reset {machine.host.name}",
+        )
     if done.stdout.startswith("new"):
         say(f"{machine.host.name} is set up")
 
@@ -251,8 +283,12 @@ def plug(machine: Machine) -> None:
         say(f"{disk.serial} is already in {machine.host.name}")
         return
     device = scsi_device(disk, machine.host.disks.index(disk))
-    backing = {"driver": "raw", "node-name": node_name(disk), "discard": "unmap",
-               "file": {"driver": "file", "filename": str(machine.paths.disk(disk))}}
+    backing = {
+        "driver": "raw",
+        "node-name": node_name(disk),
+        "discard": "unmap",
+        "file": {"driver": "file", "filename": str(machine.paths.disk(disk))},
+    }
     with qmp.connect(machine.paths.qmp) as control:
         control.execute("blockdev-add", **backing)
         control.execute("device_add", **device)

@@ -33,8 +33,9 @@ class Accel:
 
 
 # A plain model boots faster under translation than `max`, whose features cost more than they
-# give. It is of an AMD kind, so the guest does not pay for page-table isolation.
-TCG = Accel("tcg", "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,+x2apic")
+# give. Family 6 model 28 is an in-order Atom: the kernel knows that it does not speculate, so the
+# guest pays for no mitigation; and only with an Intel name does it see the threads of a core.
+TCG = Accel("tcg", "qemu64,vendor=GenuineIntel,family=6,model=28,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,-svm")
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,38 @@ class Paths:
 def command(host: Host, paths: Paths, accel: Accel, port: int) -> list[str]:
     """The whole command line of a host."""
     return [
-        QEMU, "-name", host.name, "-nodefaults", "-no-user-config", "-display", "none",
-        "-machine", "q35", "-accel", accel.option, "-cpu", accel.cpu,
-        *_processors(host), *_memory(host), *_firmware(paths), *_root(paths), *_network(port),
-        *_bridges(host), *_gpus(host), *_disks(host, paths),
-        "-device", "virtio-rng-pci,bus=pcie.0",
-        "-chardev", f"file,id=serial0,path={paths.serial_log},append=on", "-serial", "chardev:serial0",
-        "-qmp", f"unix:{paths.qmp},server=on,wait=off",
-        "-daemonize", "-pidfile", str(paths.pid),
+        QEMU,
+        "-name",
+        host.name,
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-machine",
+        "q35",
+        "-accel",
+        accel.option,
+        "-cpu",
+        accel.cpu,
+        *_processors(host),
+        *_memory(host),
+        *_firmware(paths),
+        *_root(paths),
+        *_network(port),
+        *_bridges(host),
+        *_gpus(host),
+        *_disks(host, paths),
+        "-device",
+        "virtio-rng-pci,bus=pcie.0",
+        "-chardev",
+        f"file,id=serial0,path={paths.serial_log},append=on",
+        "-serial",
+        "chardev:serial0",
+        "-qmp",
+        f"unix:{paths.qmp},server=on,wait=off",
+        "-daemonize",
+        "-pidfile",
+        str(paths.pid),
     ]
 
 
@@ -109,24 +134,30 @@ def _memory(host: Host) -> list[str]:
 
 def _firmware(paths: Paths) -> list[str]:
     return [
-        "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={FIRMWARE}",
-        "-drive", f"if=pflash,format=raw,unit=1,file={paths.firmware_vars}",
+        "-drive",
+        f"if=pflash,format=raw,unit=0,readonly=on,file={FIRMWARE}",
+        "-drive",
+        f"if=pflash,format=raw,unit=1,file={paths.firmware_vars}",
     ]
 
 
 def _root(paths: Paths) -> list[str]:
     # The overlay is thrown away by `reset`: a lost write after a crash of the machine is no loss.
     return [
-        "-drive", f"if=none,id=root,format=qcow2,cache=unsafe,discard=unmap,file={paths.overlay}",
-        "-device", "virtio-blk-pci,bus=pcie.0,drive=root,serial=LABROOT,bootindex=0",
+        "-drive",
+        f"if=none,id=root,format=qcow2,cache=unsafe,discard=unmap,file={paths.overlay}",
+        "-device",
+        "virtio-blk-pci,bus=pcie.0,drive=root,serial=LABROOT,bootindex=0",
     ]
 
 
 def _network(port: int) -> list[str]:
     # restrict=on: the guest reaches nothing; only ssh comes in.
     return [
-        "-netdev", f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
-        "-device", "virtio-net-pci,bus=pcie.0,netdev=net0,romfile=",
+        "-netdev",
+        f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
+        "-device",
+        "virtio-net-pci,bus=pcie.0,netdev=net0,romfile=",
     ]
 
 
@@ -159,8 +190,10 @@ def _disks(host: Host, paths: Paths) -> Iterator[str]:
         if disk.is_hotplug:
             continue
         node = node_name(disk)
-        yield from ("-blockdev", f"driver=raw,node-name={node},discard=unmap,"
-                    f"file.driver=file,file.filename={paths.disk(disk)}")
+        yield from (
+            "-blockdev",
+            f"driver=raw,node-name={node},discard=unmap,file.driver=file,file.filename={paths.disk(disk)}",
+        )
         if disk.bus == "nvme":
             yield from _slot(node, disk.numa_node, len(host.gpus) + number, 4)
             yield from ("-device", f"nvme,id={node},bus=slot-{node},drive={node},serial={disk.serial}")
@@ -176,8 +209,14 @@ def node_name(disk: Disk) -> str:
 def scsi_device(disk: Disk, number: int) -> dict[str, str | int]:
     """A SCSI disk as QEMU's -device and device_add want it."""
     node = node_name(disk)
-    device: dict[str, str | int] = {"driver": "scsi-hd", "id": node, "bus": SCSI_BUS, "scsi-id": number,
-                                    "drive": node, "serial": disk.serial}
+    device: dict[str, str | int] = {
+        "driver": "scsi-hd",
+        "id": node,
+        "bus": SCSI_BUS,
+        "scsi-id": number,
+        "drive": node,
+        "serial": disk.serial,
+    }
     if disk.wwn is not None:
         device["wwn"] = disk.wwn
     return device
