@@ -1,0 +1,358 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fakes_xfs import MACHINE_ID, DiskHost, make, xfs_content
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from proof import Case, planned, prove_converges, prove_reverts, prove_rolls_back, prove_survives_kills
+
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.xfs_volumes import AREA, SPEC
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, Result
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, Unknown
+from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_commands
+
+FOLDER = Path(__file__).parents[3] / "cases/xfs_volumes"
+CASES = yaml.safe_load((FOLDER / "plan.yml").read_text())
+BAD = yaml.safe_load((FOLDER / "bad_wants.yml").read_text())
+
+SCRATCH = {"name": "scratch", "devices": ["/dev/disk/by-id/nvme-QEMU_S2"], "mount_point": "/scratch"}
+DATA = {"name": "data", "devices": ["nvme-QEMU_S0"], "mount_point": "/data"}
+STRIPED = dict(
+    DATA, devices=["/dev/disk/by-id/nvme-QEMU_S0", "S1"], raid={"level": 0, "chunk": "512k"}, mount_point="/data/fast"
+)
+
+
+def volume(given: dict[str, Any]) -> dict[str, Any]:
+    """A volume with the defaults that Ansible would fill in."""
+    about = {name: option.get("default") for name, option in SPEC["volumes"]["options"].items()}
+    about.update(SCRATCH if given.get("as") == "scratch" else DATA)
+    about.update({name: value for name, value in given.items() if name != "as"})
+    if about["raid"]:
+        about["raid"] = dict({"chunk": None, "metadata": "1.2"}, **about["raid"])
+    return about
+
+
+def want(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"volumes": [volume(one) for one in given]}
+
+
+def ours(kind: str, name: str = "data") -> str:
+    return xfs_commands.uuid_of(MACHINE_ID, kind, {"name": name})
+
+
+class Quiet(DiskHost):
+    """Some of its programs give no answer."""
+
+    silent: tuple[str, ...] = ()
+
+    def run(self, argv: Any, deadline_s: float = 10.0) -> Result:
+        if argv[0] in self.silent:
+            return Result(-1, "", "", "%s hung: no answer in 20 s" % argv[0])
+        return super().run(argv, deadline_s)
+
+
+def changed(root: Path, to: dict[str, Any]) -> Quiet:
+    """The host of fakes_xfs with what a case changes on it."""
+    make(root)
+    host = Quiet(root)
+    host.silent = tuple(to.get("silent", ()))
+    for name, content in to.get("content", {}).items():
+        about = dict(xfs_content("") if content["kind"] == "xfs" else {}, **content)
+        about["uuid"] = {"OUR_ARRAY": ours("array"), "OUR_FILESYSTEM": ours("filesystem")}.get(
+            about.get("uuid"), about.get("uuid")
+        )
+        host.store(name, {key: value for key, value in about.items() if value is not None})
+    for path, row in to.get("mounted", {}).items():
+        host.mounted(path, row[0], row[1:])
+    for path in to.get("unmounted", []):
+        host._umount(["umount", path], "")
+    for path, text in to.get("files", {}).items():
+        host.put(path, text)
+    for path, text in to.get("append", {}).items():
+        host.put(path, str(host.read(path)) + text)
+    for name, size in to.get("sizes", {}).items():
+        host.put("/sys/block/%s/size" % name, str(size // 512))
+    for name, holder in to.get("hold", {}).items():
+        host.hold(name, holder)
+    for path, process in to.get("open", {}).items():
+        pid, name = process.split()
+        host.put("/proc/%s/comm" % pid, name + "\n")
+        host.link("/proc/%s/fd/7" % pid, path)
+    for path in to.get("gone", []) + to.get("folder", []):
+        place = Path(host.root + path)
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    for path in to.get("folder", []):
+        os.makedirs(host.root + path)
+    return host
+
+
+@pytest.mark.parametrize("row", CASES, ids=[row["name"] for row in CASES])
+def test_plan_and_judge(row: dict[str, Any], tmp_path: Path) -> None:
+    host = changed(tmp_path, row.get("set", {}))
+    before = host.tree()
+    wanted = want(*row["volumes"])
+    AREA.check_want(wanted)
+    seen = engine.look(AREA, wanted, host)
+    assert [step.id for step in seen.steps] == row.get("steps", [])
+    found = ["%s %s" % (finding.id, finding.subject.split(": ", 1)[1]) for finding in seen.findings]
+    assert found == [text.replace('"', "") for text in row.get("findings", [])]
+    for text in row.get("says", []):
+        assert any(text in str(finding.observed) for finding in seen.findings), [f.observed for f in seen.findings]
+    assert host.tree() == before
+
+
+@pytest.mark.parametrize("row", BAD, ids=[row["name"] for row in BAD])
+def test_impossible_wants_are_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(BadWant) as error:
+        AREA.check_want(want(*row["volumes"]))
+    assert error.value.variable == row["variable"]
+    assert row["allowed"] in str(error.value)
+
+
+BOTH = want(dict(SCRATCH), STRIPED)
+
+
+def drifting(root: Path) -> DiskHost:
+    host = make(root)
+    host.mounted("/scratch", "nvme2n1", ["allocsize=64k"])
+    return host
+
+
+CASE = Case(AREA, BOTH, drifting, DiskHost)
+
+
+class Made:
+    """What stays after a revert: the array and the filesystem have no reverse."""
+
+    def __contains__(self, path: object) -> bool:
+        return str(path).startswith(("/fake/disk/", "/sys/block/md127/", "/run/udev/data/", "/dev/"))
+
+
+MADE: Any = Made()
+
+
+def test_converges(tmp_path: Path) -> None:
+    report = prove_converges(CASE, tmp_path)
+    assert [step.id for step in planned(report)][:2] == ["volume.data.array", "volume.data.mkfs"]
+
+
+def test_converges_by_unit(tmp_path: Path) -> None:
+    prove_converges(Case(AREA, want(dict(DATA, mount_by="unit")), make, DiskHost), tmp_path)
+
+
+def test_a_volume_moves_between_fstab_and_unit(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    fstab = host.read("/etc/fstab")
+    by_unit = Case(AREA, want(dict(SCRATCH, mount_by="unit")), make, DiskHost)
+    assert by_unit.apply(host, "r1").state == "changed"
+    assert "scratch" not in str(host.read("/etc/fstab"))
+    assert by_unit.apply(host, "r2").state == "compliant"
+    by_fstab = Case(AREA, want(SCRATCH), make, DiskHost)
+    assert by_fstab.apply(host, "r3").state == "changed"
+    assert host.read("/etc/systemd/system/scratch.mount") is None
+    assert "/scratch xfs" in str(host.read("/etc/fstab"))
+    assert by_fstab.apply(host, "r4").state == "compliant"
+    assert fstab != host.read("/etc/fstab")
+
+
+@pytest.mark.parametrize("level", [0, 1, 10])
+def test_what_is_observed_is_what_was_wanted(tmp_path: Path, level: int) -> None:
+    raid: dict[str, Any] = {"level": level, "metadata": "1.2"}
+    if level != 1:
+        raid["chunk"] = "256k"
+    about = dict(
+        DATA, devices=["nvme-QEMU_S0", "nvme-QEMU_S1"], raid=raid, log_size="64m", agcount=16, options=["nodev"]
+    )
+    report = Case(AREA, want(about), make, DiskHost).apply(make(tmp_path))
+    assert report.state == "changed"
+    assert not report.findings
+    defaults = {"noatime": True, "inode64": True, "allocsize": "64k", "nofail": True, "mount_by": "fstab"}
+    assert report.after == {"volumes": [dict(about, **defaults)]}
+
+
+def test_growth_converges(tmp_path: Path) -> None:
+    def grown(root: Path) -> DiskHost:
+        host = make(root)
+        host.put("/sys/block/nvme2n1/size", str(10 * 2**30 // 512))
+        return host
+
+    report = prove_converges(Case(AREA, want(SCRATCH), grown, DiskHost), tmp_path)
+    assert [finding.id for finding in report.findings] == ["xfs.mkfs-geometry"]
+
+
+def test_reverts(tmp_path: Path) -> None:
+    prove_reverts(CASE, tmp_path, MADE)
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("how", ["refuse", "ignore"])
+@pytest.mark.parametrize("step", ["/etc/fstab", "/etc/mdadm/mdadm.conf", "mkdir -m 0755 /data", "mount /data"])
+def test_rolls_back(tmp_path: Path, how: str, step: str) -> None:
+    """The filesystem is there already: what was made on a blank device cannot be unmade."""
+
+    def prepared(root: Path) -> DiskHost:
+        host = drifting(root)
+        host._mdadm(
+            xfs_commands.mdadm_argv(
+                volume(STRIPED),
+                ":".join([ours("array").replace("-", "")[n : n + 8] for n in (0, 8, 16, 24)]),
+                ["/dev/nvme0n1", "/dev/nvme1n1"],
+            ),
+            "",
+        )
+        host.store("md127", xfs_content(ours("filesystem"), "gf-data", size=16 * 2**30, su=524288, sw=2))
+        return host
+
+    prepared(tmp_path)
+    case = Case(AREA, want(dict(SCRATCH), dict(STRIPED, mount_point="/data")), prepared, DiskHost)
+    prove_rolls_back(case, tmp_path, DiskHost(tmp_path, **{how: (step,)}))
+
+
+@pytest.mark.parametrize("how", ["refuse", "ignore"])
+@pytest.mark.parametrize("lost", [["allocsize=64k"], ["noatime"]], ids=["noatime", "allocsize"])
+def test_a_refused_option_is_rolled_back(tmp_path: Path, how: str, lost: list[str]) -> None:
+    host = make(tmp_path)
+    host.mounted("/scratch", "nvme2n1", lost)
+    case = Case(AREA, want(SCRATCH), make, DiskHost)
+    step = "mount /scratch" if lost == ["noatime"] else planned(case.check(host))[0].argv
+    words = step if isinstance(step, str) else " ".join(step)
+    prove_rolls_back(case, tmp_path, DiskHost(tmp_path, **{how: (words,)}))
+
+
+@pytest.mark.parametrize("tool", ["mkfs.xfs", "mdadm"])
+def test_a_tool_that_refuses_a_blank_device_leaves_it_blank(tmp_path: Path, tool: str) -> None:
+    make(tmp_path)
+    about = DATA if tool == "mkfs.xfs" else STRIPED
+    report = prove_rolls_back(Case(AREA, want(about), make, DiskHost), tmp_path, DiskHost(tmp_path, refuse=(tool,)))
+    assert report.findings[0].id == "engine.step-refused"
+
+
+def test_a_refused_mkfs_leaves_the_array_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    make(tmp_path)
+    case = Case(AREA, want(STRIPED), make, DiskHost)
+    assert case.apply(DiskHost(tmp_path, refuse=("mkfs.xfs",))).state == "failed"
+    report = case.apply(DiskHost(tmp_path), "r2")
+    assert report.state == "changed"
+    assert "volume.data.array" not in [step.id for step in planned(report)]
+
+
+def test_survives_kills(tmp_path: Path) -> None:
+    assert prove_survives_kills(CASE, tmp_path, MADE) > 15
+
+
+def test_survives_kills_between_unmount_and_mount(tmp_path: Path) -> None:
+    def without(root: Path) -> DiskHost:
+        host = make(root)
+        host.mounted("/scratch", "nvme2n1", ["noatime"])
+        return host
+
+    assert prove_survives_kills(Case(AREA, want(SCRATCH), without, DiskHost), tmp_path) >= 4
+
+
+def test_without_consent_nothing_is_made_and_others_go_on(tmp_path: Path) -> None:
+    host = drifting(tmp_path)
+    report = Case(AREA, BOTH, drifting, DiskHost, allow_risk="disruptive").apply(host)
+    assert report.state == "blocked"
+    assert {r.step.id: r.status for r in report.steps}["volume.scratch.remount"] == "applied"
+    assert host.content("nvme0n1") is None
+    assert "/data/fast" not in str(host.read("/etc/fstab"))
+    blocked = next(r for r in report.steps if r.step.id == "volume.data.array")
+    assert "xfs_storage_allow_risk: destructive" in blocked.detail
+
+
+def test_without_consent_to_disrupt_fstab_is_still_mended(tmp_path: Path) -> None:
+    host = drifting(tmp_path)
+    host.put("/etc/fstab", "")
+    report = Case(AREA, want(SCRATCH), drifting, DiskHost, allow_risk="safe").apply(host)
+    assert report.state == "blocked"
+    assert "UUID=00000000-aaaa /scratch xfs noatime,inode64,allocsize=64k,nofail 0 0" in str(host.read("/etc/fstab"))
+
+
+def test_what_an_operator_added_to_fstab_stays(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    host.put(
+        "/etc/fstab",
+        "# mine\nUUID=00000000-aaaa\t/scratch xfs defaults,relatime,x-mine,allocsize=1m 0 2\n/dev/vda2 / ext4\n",
+    )
+    Case(AREA, want(SCRATCH), make, DiskHost).apply(host)
+    assert host.read("/etc/fstab") == (
+        "# mine\nUUID=00000000-aaaa /scratch xfs x-mine,noatime,inode64,allocsize=64k,nofail 0 2\n/dev/vda2 / ext4\n"
+    )
+
+
+def test_mkfs_and_mdadm_are_never_forced(tmp_path: Path) -> None:
+    steps = engine.look(AREA, want(STRIPED), make(tmp_path)).steps
+    for step in steps:
+        assert not {"-f", "--force", "--run", "-R", "--assume-clean", "-F"} & set(step.argv), step.argv
+        assert step.risk == ("destructive" if step.id.endswith((".array", ".mkfs")) else "safe")
+    mkfs = next(step for step in steps if step.id.endswith(".mkfs"))
+    assert list(mkfs.argv[-2:]) == ["agcount=32,su=524288,sw=2", "/dev/md/gf-data"]
+    assert "size=134217728" in mkfs.argv
+
+
+def test_a_mounted_volume_costs_one_command(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Counting(DiskHost):
+        def run(self, argv: Any, deadline_s: float = 10.0) -> Result:
+            asked.append(" ".join(argv))
+            return super().run(argv, deadline_s)
+
+    make(tmp_path)
+    assert engine.look(AREA, want(SCRATCH), Counting(tmp_path)).steps == ()
+    assert asked == ["xfs_spaceman -c info /scratch"]
+
+
+def test_a_sparse_capture_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "capture.json").write_text(json.dumps({"format": 1, "hostname": "h", "taken": "t"}))
+    report = engine.run_area(AREA, BOTH, CaptureHost(str(tmp_path)), mode="audit")
+    assert report.state == "unknown"
+    assert report.steps == ()
+
+
+def test_an_unreadable_geometry_is_unknown(tmp_path: Path) -> None:
+    host = changed(tmp_path, {"silent": ["xfs_spaceman", "xfs_info"]})
+    report = Case(AREA, want(SCRATCH), make, DiskHost).check(host)
+    assert report.state == "unknown"
+    assert isinstance(report.findings[0].observed, Unknown)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_junk_on_the_host_raises_or_formats(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    host = make(tmp_path_factory.mktemp("junk"))
+    paths = ["/etc/fstab", "/etc/mdadm/mdadm.conf", "/etc/machine-id", "/proc/swaps", "/proc/sys/kernel/osrelease"]
+    paths += ["/sys/block/nvme0n1/size", "/sys/block/nvme0n1/dev", "/run/udev/data/b259:2", "/sys/block/nvme2n1/size"]
+    paths += ["/run/systemd/generator/scratch.mount", "/etc/systemd/system/scratch.mount"]
+    for path in data.draw(st.lists(st.sampled_from(paths), max_size=3)):
+        Path(host.root + path).parent.mkdir(parents=True, exist_ok=True)
+        Path(host.root + path).write_bytes(data.draw(st.binary(max_size=60) | st.text(max_size=60).map(str.encode)))
+    host.store("nvme0n1", {"kind": "zfs_member"})
+    report = engine.run_area(AREA, want(SCRATCH, DATA), host, mode="audit")
+    assert "volume.data.mkfs" not in [r.step.id for r in report.steps]
+
+
+@pytest.mark.parametrize("junk", ["", "\0\0", "signatures", '{"signatures": [{}]}', "blkid: Fehler", "TYPE", "[]"])
+@pytest.mark.parametrize("tool", ["blkid", "wipefs", "mkfs.xfs", "xfs_spaceman", "xfs_db"])
+def test_no_junk_from_a_tool_formats_or_raises(tmp_path: Path, tool: str, junk: str) -> None:
+    class Junk(DiskHost):
+        def run(self, argv: Any, deadline_s: float = 10.0) -> Result:
+            return Result(0, junk, junk) if argv[0] == tool else super().run(argv, deadline_s)
+
+    make(tmp_path)
+    host = Junk(tmp_path)
+    host.store("nvme0n1", {"kind": "ext4"})
+    report = engine.run_area(AREA, want(SCRATCH, DATA), host, mode="audit")
+    assert "volume.data.mkfs" not in [r.step.id for r in report.steps]
