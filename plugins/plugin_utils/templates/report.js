@@ -151,6 +151,9 @@
     if (event.matches) { toPaper(); } else { fromPaper(); }
   });
 
+  // Shown until the script is there: a viewer may forbid it without calling it switched off.
+  var notice = document.getElementById("needs-script");
+  if (notice) { notice.remove(); }
   hosts.forEach(function (host) { if (host.open) { unfold(host); } });
   follow();
 })();
