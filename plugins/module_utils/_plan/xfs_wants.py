@@ -124,7 +124,9 @@ def _check_geometry(place: str, volume: Mapping[str, Any]) -> None:
     if agcount is not None and agcount < 1:
         raise BadWant(place + ".agcount", agcount, "1 or more allocation groups")
     _check_stripe(place, volume)
-    for name in volume.get("mkfs_features") or {}:
+    for name, is_on in (volume.get("mkfs_features") or {}).items():
+        if is_on not in (True, False):
+            raise BadWant("%s.mkfs_features.%s" % (place, name), is_on, "true or false")
         if name not in FEATURES:
             raise BadWant("%s.mkfs_features" % place, name, "features of mkfs.xfs: " + ", ".join(sorted(FEATURES)))
     if volume.get("min_size"):
