@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Dict
 
 from .._engine.engine import Area
-from . import block_queue, kernel_settings, numa_slices
+from . import block_queue, kernel_settings, numa_slices, xfs_volumes
 
-AREAS: Dict[str, Area] = {area.name: area for area in (kernel_settings.AREA, block_queue.AREA, numa_slices.AREA)}
+AREAS: Dict[str, Area] = {
+    area.name: area for area in (kernel_settings.AREA, block_queue.AREA, xfs_volumes.AREA, numa_slices.AREA)
+}
