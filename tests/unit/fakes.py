@@ -62,7 +62,7 @@ class FakeHost(LiveHost):
         """Set up a file of the tree, as the world outside of the engine would."""
         place = Path(self.root + path)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        place.write_text(text, encoding="utf-8", errors="surrogateescape")
 
     def tree(self) -> dict[str, str]:
         """All files of the tree but the journal's, for comparing byte for byte."""
@@ -73,7 +73,7 @@ class FakeHost(LiveHost):
                 path = place[len(self.root) :]
                 if path.startswith("/var/lib/gpufleet/"):
                     continue
-                files[path] = "-> " + os.readlink(place) if os.path.islink(place) else Path(place).read_text()
+                files[path] = "-> " + os.readlink(place) if os.path.islink(place) else Path(place).read_text("utf-8", "surrogateescape")
         return files
 
     def _do(self, argv: Sequence[str], stdin: str) -> Result:

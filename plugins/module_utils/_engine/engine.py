@@ -347,7 +347,7 @@ def _revert_entry(
         return StepResult(undo, "planned")
     try:
         apply_step(undo, host)
-    except OSError as error:
+    except Exception as error:  # the others have to be undone as well
         return StepResult(undo, "failed", str(error))
     _note_all(journal, numbers)
     return StepResult(undo, "applied")
