@@ -34,7 +34,7 @@ def policies(host: Host, knobs: Sequence[str]) -> Union[Dict[str, Any], Unknown,
         return None
     names.sort(key=lambda name: int(name[6:]))
     offline = _offline(host)
-    names = [name for name in names if int(name[6:]) not in offline] or names
+    names = [name for name in names if int(name[6:]) not in offline or _is_active(host, name)] or names
     first = "%s/cpufreq/%s/" % (CPUS, names[0])
     return {
         "driver": _word(host.read(first + "scaling_driver")),
@@ -73,6 +73,12 @@ def idle(host: Host) -> Union[Dict[str, Any], Unknown, None]:
         for cpu in cpus
     }
     return {"states": names, "disabled": disabled}
+
+
+def _is_active(host: Host, policy: str) -> bool:
+    """A policy is called after its first CPU, which may be offline while others of it are not."""
+    cpus = host.read("%s/cpufreq/%s/affected_cpus" % (CPUS, policy))
+    return isinstance(cpus, str) and bool(cpus.strip())
 
 
 def _offline(host: Host) -> FrozenSet[int]:
