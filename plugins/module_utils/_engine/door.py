@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .engine import Area, run_area
 from .host import LiveHost, MemoHost
 from .journal import Journal, JournalError, Lock, Locked
-from .values import RISKS, BadWant, Finding, Report, StepResult, worst
+from .values import RISKS, BadWant, Finding, Report, StepResult, readable, worst
 
 COMMON_SPEC: Dict[str, Any] = {
     "allow_risk": {"type": "str", "choices": list(RISKS), "default": "safe"},
@@ -129,9 +129,10 @@ def finish(module: Any, result: Dict[str, Any], reports: Mapping[str, Report]) -
 
 def sentence(finding: Finding) -> str:
     """A finding for a terminal: what is wrong, where, why, and what to do."""
-    return "%s: %s: expected %s, observed %s: %s. To do: %s [%s]" % (
+    text = "%s: %s: expected %s, observed %s: %s. To do: %s [%s]" % (
         finding.id, finding.subject, finding.expected, finding.observed, finding.why, finding.fix, finding.source,
     )  # fmt: skip
+    return str(readable(text))
 
 
 def bad_want_message(area: Area, error: BadWant) -> str:

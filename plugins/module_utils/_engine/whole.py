@@ -14,7 +14,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from .engine import Area, run_area
 from .host import Host
 from .journal import Journal
-from .values import BadWant, Finding, Report
+from .values import BadWant, Finding, Report, readable
 
 
 def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -77,7 +77,7 @@ def summary(reports: Mapping[str, Report], limit: int = 20) -> str:
             if f.level != "info"
         ]
     more = ["  and %d more lines in the report" % (len(rows) - limit)] if len(rows) > limit else []
-    return "\n".join(rows[:limit] + more)
+    return str(readable("\n".join(rows[:limit] + more)))
 
 
 def _because(detail: str) -> str:
