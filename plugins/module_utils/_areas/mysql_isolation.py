@@ -33,11 +33,11 @@ _WALL: Dict[str, Any] = {
             "write_iops": {"type": "int"},
         },
     },
-    "io_weight": {"type": "int"},
+    "io_weight": {"type": "str"},
     "device_policy": {"type": "str", "choices": ["closed", "strict", "auto", ""]},
     "device_allow": {"type": "list", "elements": "str"},
-    "oom_score_adjust": {"type": "int"},
-    "limit_nofile": {"type": "int"},
+    "oom_score_adjust": {"type": "str"},
+    "limit_nofile": {"type": "str"},
     "limit_memlock": {"type": "str"},
 }
 
@@ -232,7 +232,7 @@ def _pool_failures(host: Host, shown: Mapping[str, str]) -> List[str]:
 
 def _has_weight(want: Mapping[str, Any], server: Mapping[str, Any]) -> bool:
     wanted = [row.get("io_weight") for row in [want, *(want["overrides"] or [])]]
-    return any(weight is not None for weight in wanted) or server["shown"].get("IOWeight", "").isdigit()
+    return any(weight not in (None, "") for weight in wanted) or server["shown"].get("IOWeight", "").isdigit()
 
 
 def _weightless(host: Host) -> List[str]:

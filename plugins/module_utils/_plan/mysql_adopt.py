@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Optional
 
 from .._engine.units import format_size
 from .._engine.values import Unknown
-from .mysql_wall import IO_LIMITS, KEYS, LIMIT_ROWS, is_known, managed_by
+from .mysql_wall import DIRECTIVES, IO_LIMITS, KEYS, LIMIT_ROWS, PARENT, ids, managed_by
 
 
 def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
@@ -34,8 +34,8 @@ def _adopt_server(server: Mapping[str, Any], have: Mapping[str, Any]) -> Dict[st
     shown = server["shown"]
     paths = {number: path for path, number in have["devices"].items() if number}
     adopted: Dict[str, Any] = {
-        "cpus": group.get("cpuset.cpus") or shown.get("AllowedCPUs", ""),
-        "memory_nodes": group.get("cpuset.mems") or shown.get("AllowedMemoryNodes", ""),
+        "cpus": _adopt_list(server, "cpus", group.get("cpuset.cpus")),
+        "memory_nodes": _adopt_list(server, "memory_nodes", group.get("cpuset.mems")),
         "memory_high": _adopt_size(group.get("memory.high") or shown.get("MemoryHigh", "")),
         "memory_max": _adopt_size(group.get("memory.max") or shown.get("MemoryMax", "")),
         "io_limits": [
@@ -47,13 +47,21 @@ def _adopt_server(server: Mapping[str, Any], have: Mapping[str, Any]) -> Dict[st
     }
     own = managed_by(server["drop_in"])
     limits = server["process_limits"] if isinstance(server["process_limits"], dict) else {}
-    if "oom_score_adjust" in own and is_known(server["oom_score_adj"]):
+    if "oom_score_adjust" in own and re.fullmatch(r"-?\d{1,4}", str(server["oom_score_adj"]), re.ASCII):
         adopted["oom_score_adjust"] = int(server["oom_score_adj"])
     for key, row in LIMIT_ROWS.items():
         if key in own and row in limits:
             soft = limits[row][0]
-            adopted[key] = "infinity" if soft == "unlimited" else int(soft) if key == "limit_nofile" else soft
+            is_number = key == "limit_nofile" and re.fullmatch(r"\d{1,12}", soft, re.ASCII)
+            adopted[key] = "infinity" if soft == "unlimited" else int(soft) if is_number else soft
     return {key: adopted[key] for key in KEYS if key in adopted}
+
+
+def _adopt_list(server: Mapping[str, Any], key: str, now: Any) -> str:
+    """A list that leaves nothing out of what the group above has is none."""
+    if not isinstance(now, str):
+        return server["shown"].get(DIRECTIVES[key][0], "") if not server["active"] else ""
+    return "" if ids(now) == ids(server[PARENT[key]]) else now
 
 
 def _adopt_size(text: Any) -> str:

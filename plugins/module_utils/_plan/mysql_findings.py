@@ -42,7 +42,9 @@ def memories(server: Mapping[str, Any], have: Mapping[str, Any]) -> List[Union[M
     found: List[Union[Memory, Unknown]] = []
     if server["active"]:
         live = server["live"]
-        found.append(live if isinstance(live, Unknown) else memory_of(live, "now, over its socket"))
+        found.append(
+            memory_of(live, "now, over its socket") if isinstance(live, dict) else live or Unknown("not asked")
+        )
     values = next_values(server)
     place = server["config"].get(POOL, ["", "default"])[1]
     if memory_.is_on(values, DEDICATED) and POOL not in server["config"]:
@@ -127,16 +129,16 @@ def _judge_memory(server: Mapping[str, Any], have: Mapping[str, Any], wall: Mapp
     findings += [words.unread(server, place) for place in server["config_unread"] if bounds]
     if known and not bounds:
         findings.append(words.no_wall(server, max(known, key=lambda one: one.peak)))
-    for key, size in bounds.items():
-        most = max(known, key=lambda one: one.floor, default=None)
-        peak = max(known, key=lambda one: one.peak, default=None)
-        if most and size < most.floor:
-            findings.append(words.below_pool(server, key, size, most))
-        elif peak and size < peak.peak:
-            findings.append(words.below_peak(server, key, size, peak))
-        held = server["held_bytes"]
-        if key == "memory_max" and isinstance(held, int) and size < held:
-            findings.append(words.below_held(server, size, held))
+    most = max(known, key=lambda one: one.floor, default=None)
+    below = [key for key, size in bounds.items() if most and size < most.floor]
+    findings += [words.below_pool(server, key, bounds[key], most) for key in below if most]
+    peak = max(known, key=lambda one: one.peak, default=None)
+    tightest = min(bounds, key=lambda key: bounds[key], default="")
+    if peak and tightest and not below and bounds[tightest] < peak.peak:
+        findings.append(words.below_peak(server, tightest, bounds[tightest], peak))
+    held = server["held_bytes"]
+    if isinstance(held, int) and bounds.get("memory_max", held) < held:
+        findings.append(words.below_held(server, bounds["memory_max"], held))
     return findings
 
 

@@ -16,7 +16,18 @@ from typing import Any, FrozenSet, List, Mapping, Optional, Tuple
 
 from .._engine.values import Step, Unknown
 from . import mysql_wall as walls
-from .mysql_wall import DIRECTIVES, LIMIT_ROWS, LIST_FILES, SIZE_FILES, drop_in_path, ids, is_known, render, wall_of
+from .mysql_wall import (
+    DIRECTIVES,
+    LIMIT_ROWS,
+    LIST_FILES,
+    PARENT,
+    SIZE_FILES,
+    drop_in_path,
+    ids,
+    is_known,
+    render,
+    wall_of,
+)
 
 PAGE_BYTES = 4096
 CGROUP = "/sys/fs/cgroup"
@@ -27,7 +38,6 @@ _RESTART_DEADLINE_S = 960.0
 
 WHY = {
     "drop-in": "limits that are only set live are gone when the server restarts",
-    "prepare": "comes first so that an undo, which runs backwards, ends with systemd reading the original file",
     "reload": "systemd applies a changed drop-in to the running unit when it reads its files again",
     "cpuset.cpus": "the server's threads must not run on the CPUs that feed the GPUs",
     "cpuset.mems": "the server's memory must not fill the nodes that GPU jobs allocate on; the kernel moves what is there",
@@ -37,7 +47,6 @@ WHY = {
     "io.weight": "the share of a disk that is contended, where bfq or io.cost is on",
     "oom_score_adj": "who is killed first when the host runs out of memory",
     "restart": "limits of a process are set when it starts",
-    "guard": "comes first so that an undo, which runs backwards, ends with a server under the original limits",
 }
 
 
@@ -59,13 +68,12 @@ def _plan_server(server: Mapping[str, Any], wall: Mapping[str, Any], have: Mappi
     values = _group_steps(server, wall, have, not_ours)
     restart = _restart(server, wall, not_ours)
     values += [] if restart else _process_steps(server, wall, not_ours)
-    steps = list(values)
+    steps = [*values, *files]
     if files or needs_reload(server, wall, have, not_ours):
-        prepare = _reload(server, "prepare", ())
-        steps = [prepare, *values, *files, _reload(server, "reload", tuple(step.id for step in files))]
+        steps.append(_reload(server, tuple(step.id for step in files)))
     if restart:
         before = tuple(step.id for step in steps if step.id.endswith((".drop-in", ".reload")))
-        steps = [_guard(server), *steps, _restart_step(server, restart, before)]
+        steps.append(_restart_step(server, restart, before))
     return steps
 
 
@@ -126,10 +134,12 @@ def _group_steps(
         now = group.get(name)
         if not is_known(now) or key in not_ours:
             continue
-        if wall[key] is not None and ids(now) != ids(wall[key]):
-            steps.append(_value(server, name, now or "\n", wall[key]))
-        elif wall[key] is None and key in old and now:
-            steps.append(_value(server, name, now, "\n", undo=_undo_by_reload(server, name)))
+        # A populated group cannot be given an empty list (ENOSPC): all that the group above has is the same.
+        all_of_it = server[PARENT[key]] if isinstance(server[PARENT[key]], str) else ""
+        if wall[key] is not None and ids(now) != ids(wall[key]) and (now or all_of_it):
+            steps.append(_value(server, name, now or all_of_it, wall[key]))
+        elif wall[key] is None and key in old and now and all_of_it and ids(now) != ids(all_of_it):
+            steps.append(_value(server, name, now, all_of_it, undo=_undo_by_reload(server, name)))
     for key, name in SIZE_FILES.items():
         now = group.get(name)
         if is_known(now) and wall[key] is not None and key not in not_ours and now != kernel_size(wall[key]):
@@ -194,13 +204,14 @@ def _drop_in(server: Mapping[str, Any], text: Optional[str]) -> Step:
     )
 
 
-def _reload(server: Mapping[str, Any], name: str, requires: Tuple[str, ...]) -> Step:
-    target = "systemd's view of %s%s" % (server["unit"], " (for an undo)" if name == "prepare" else "")
-    argv = ("systemctl", "daemon-reload")
-    undo = Step("undo." + _id(server, name), "run", target, "new", "as its files say", WHY[name], SOURCE, argv=argv)
+def _reload(server: Mapping[str, Any], requires: Tuple[str, ...]) -> Step:
+    target, argv = "systemd's view of " + server["unit"], ("systemctl", "daemon-reload")
+    undo = Step(
+        "undo." + _id(server, "reload"), "run", target, "new", "as its files say", WHY["reload"], SOURCE, argv=argv
+    )
     return Step(
-        _id(server, name), "run", target, "as it was read", "as its files say", WHY[name], SOURCE, "reload", argv=argv,
-        undo=undo, requires=requires,
+        _id(server, "reload"), "run", target, "as it was read", "as its files say", WHY["reload"], SOURCE, "reload",
+        argv=argv, undo=undo, requires=requires,
     )  # fmt: skip
 
 
@@ -217,28 +228,18 @@ def _undo_by_reload(server: Mapping[str, Any], label: str) -> Step:
     return Step("undo." + _id(server, label), "run", label, "", "as its files say", WHY["reload"], SOURCE, argv=argv)
 
 
-def _guard(server: Mapping[str, Any]) -> Step:
-    unit = server["unit"]
-    undo = Step(
-        "undo." + _id(server, "guard"), "run", unit, "new limits", "original limits", WHY["guard"], SOURCE, "restart",
-        "disruptive", ("systemctl", "try-restart", unit), deadline_s=_RESTART_DEADLINE_S,
-    )  # fmt: skip
-    return Step(
-        _id(server, "guard"), "run", unit, "running", "running", WHY["guard"], SOURCE, "nothing", "disruptive",
-        ("systemctl", "is-active", "--quiet", unit), undo=undo,
-    )  # fmt: skip
-
-
 def _restart_step(server: Mapping[str, Any], rows: List[Tuple[str, str, str]], before: Tuple[str, ...]) -> Step:
     unit = server["unit"]
     now = ", ".join("%s %s" % (row, value) for row, value, _wanted in rows)
     then = ", ".join("%s %s" % (row, wanted) for row, _value, wanted in rows)
-    argv = ("systemctl", "daemon-reload")
-    undo = Step("undo." + _id(server, "restart"), "run", unit + " (limits)", then, now, WHY["guard"], SOURCE, argv=argv)
+    argv = ("systemctl", "restart", unit)
+    undo = Step(
+        "undo." + _id(server, "restart"), "run", unit, then, now, WHY["restart"], "systemd.exec(5)", "restart",
+        "disruptive", argv, deadline_s=_RESTART_DEADLINE_S,
+    )  # fmt: skip
     return Step(
-        _id(server, "restart"), "run", unit + " (limits)", now, then, WHY["restart"], "systemd.exec(5)", "restart",
-        "disruptive", ("systemctl", "restart", unit), deadline_s=_RESTART_DEADLINE_S, undo=undo,
-        requires=(_id(server, "guard"), *before),
+        _id(server, "restart"), "run", unit, now, then, WHY["restart"], "systemd.exec(5)", "restart", "disruptive",
+        argv, deadline_s=_RESTART_DEADLINE_S, undo=undo, requires=before,
     )  # fmt: skip
 
 

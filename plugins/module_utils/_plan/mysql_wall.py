@@ -45,6 +45,7 @@ IO_LIMITS: Dict[str, Tuple[str, str]] = {
 }
 # Where each key shows: files of the control group, rows of /proc/PID/limits.
 LIST_FILES = {"cpus": "cpuset.cpus", "memory_nodes": "cpuset.mems"}
+PARENT = {"cpus": "parent_cpus", "memory_nodes": "parent_memory_nodes"}
 SIZE_FILES = {"memory_high": "memory.high", "memory_max": "memory.max"}
 LIMIT_ROWS = {"limit_nofile": "Max open files", "limit_memlock": "Max locked memory"}
 # Directive of each key, to find who else sets it.
@@ -81,11 +82,11 @@ def wall_of(want: Mapping[str, Any], have: Mapping[str, Any], server: Mapping[st
         "memory_high": size_of(given["memory_high"]),
         "memory_max": size_of(given["memory_max"]),
         "io_limits": [_io_limit(row) for row in given["io_limits"] or []],
-        "io_weight": given["io_weight"],
+        "io_weight": number_of(given["io_weight"]),
         "device_policy": given["device_policy"] or None,
         "device_allow": list(given["device_allow"] or []),
-        "oom_score_adjust": given["oom_score_adjust"],
-        "limit_nofile": given["limit_nofile"],
+        "oom_score_adjust": number_of(given["oom_score_adjust"]),
+        "limit_nofile": number_of(given["limit_nofile"]),
         "limit_memlock": size_of(given["limit_memlock"]),
     }
 
@@ -131,6 +132,11 @@ def size_of(value: Any) -> Union[int, str, None]:
     if value in (None, ""):
         return None
     return "infinity" if value == "infinity" else parse_size(value)
+
+
+def number_of(value: Any) -> Optional[int]:
+    """A number, or None for what is not managed.  Roles can pass an empty text, but no null."""
+    return None if value in (None, "") else int(value)
 
 
 def render(wall: Mapping[str, Any]) -> Optional[str]:

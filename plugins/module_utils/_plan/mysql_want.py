@@ -86,8 +86,10 @@ def _check_order(place: str, row: Mapping[str, Any]) -> None:
 
 
 def _check_range(place: str, value: Any, low: int, high: int) -> None:
-    if value is not None and not low <= value <= high:
-        raise BadWant(place, value, "%d to %d" % (low, high))
+    if value in (None, ""):
+        return
+    if not re.fullmatch(r"-?\d{1,10}", str(value), re.ASCII) or not low <= int(value) <= high:
+        raise BadWant(place, value, "%d to %d, or nothing" % (low, high))
 
 
 def _check_device_allow(place: str, entry: str) -> None:

@@ -1,0 +1,285 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fakes_mysql import DISK, DROP_IN, GROUP, NEIGHBOUR, OTHER_DISK, VARIABLES, DatabaseHost, add_slices, make
+from proof import Case, prove_converges, prove_reverts, prove_rolls_back, prove_survives_kills
+
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.mysql_isolation import AREA, SPEC
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, MemoHost, RecordingHost
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
+
+CASES = yaml.safe_load((Path(__file__).parents[3] / "cases/mysql_isolation/plan.yml").read_text())
+WALL: dict[str, Any] = {
+    "cpus": "0-1",
+    "memory_nodes": "0",
+    "memory_high": "900m",
+    "memory_max": "1g",
+    "io_limits": [{"device": DISK, "read_bandwidth": "104857600", "write_iops": 500}],
+    "device_policy": "closed",
+    "device_allow": ["/dev/hwrng r"],
+    "oom_score_adjust": "-500",
+    "limit_nofile": "40000",
+}
+
+
+def want(**given: Any) -> dict[str, Any]:
+    full = {name: option.get("default") for name, option in SPEC.items()}
+    full.update(given)
+    empty = dict.fromkeys(SPEC["overrides"]["options"])
+    full["overrides"] = [dict(empty, **row) for row in full["overrides"]]
+    limits = dict.fromkeys(SPEC["io_limits"]["options"])
+    full["io_limits"] = [dict(limits, **row) for row in full["io_limits"]]
+    return full
+
+
+def case(setup: Any = make, **given: Any) -> Case:
+    return Case(AREA, want(**(given or WALL)), setup, DatabaseHost)
+
+
+def prepared(root: Path, row: dict[str, Any]) -> DatabaseHost:
+    host = make(root)
+    for path, text in row.get("set", {}).items():
+        host.put(path, text)
+    for path in row.get("remove", []):
+        os.unlink(host.root + path)
+    values = dict(VARIABLES, **row.get("variables", {}))
+    host.put("/run/fake/variables", "".join("%s\t%s\n" % pair for pair in values.items()))
+    if "config" in row:
+        host.put("/etc/mysql/conf.d/50-server.cnf", row["config"])
+    add_slices(host, {name: tuple(pair) for name, pair in row.get("slices", {}).items()})
+    if row.get("reload"):
+        host.reload()
+    return host
+
+
+@pytest.mark.parametrize("row", CASES, ids=[row["name"] for row in CASES])
+def test_plan_and_judge(row: dict[str, Any], tmp_path: Path) -> None:
+    seen = engine.look(AREA, want(**row["want"]), prepared(tmp_path, row))
+    prefix = "mysql_isolation.mariadb.service."
+    assert [step.id[len(prefix) :] for step in seen.steps] == row["steps"]
+    told = [finding for finding in seen.findings if finding.level != "info"]
+    assert ["%s %s" % (finding.id, finding.subject) for finding in told] == row.get("findings", [])
+    for part in ("expected", "observed"):
+        if part in row:
+            assert getattr(told[0], part) == row[part]
+    text = next((step.after for step in seen.steps if step.kind == "file"), "")
+    assert all(line in text.splitlines() for line in row.get("drop_in", []))
+
+
+def test_converges(tmp_path: Path) -> None:
+    prove_converges(case(), tmp_path)
+
+
+def test_what_is_observed_is_what_was_wanted(tmp_path: Path) -> None:
+    report = case().apply(make(tmp_path))
+    shown = dict(WALL, oom_score_adjust=-500, limit_nofile=40000, io_weight=None)
+    shown["io_limits"] = [{"device": DISK, "read_bandwidth": 104857600, "write_iops": 500}]
+    assert dict(report.after) == shown
+
+
+def test_reverts(tmp_path: Path) -> None:
+    prove_reverts(case(), tmp_path)
+
+
+@pytest.mark.parametrize("how", ["refuse", "ignore"])
+@pytest.mark.parametrize(
+    "what", [DROP_IN, GROUP + "/memory.max", "systemctl daemon-reload", "systemctl restart mariadb.service"]
+)
+def test_rolls_back(tmp_path: Path, how: str, what: str) -> None:
+    make(tmp_path)
+    prove_rolls_back(case(), tmp_path, DatabaseHost(tmp_path, **{how: (what,)}))
+
+
+def test_a_filter_that_lets_gpus_through_is_rolled_back(tmp_path: Path) -> None:
+    class Leaky(DatabaseHost):
+        """A kernel without BPF for control groups: systemd says closed, and everything can be opened."""
+
+        def sh(self, argv: Any, _stdin: str) -> Any:
+            self.put("/run/fake/filter", "auto")
+            return super().sh(argv, _stdin)
+
+    make(tmp_path)
+    host = Leaky(tmp_path)
+    report = case(device_policy="closed").apply(host)
+    assert report.state == "rolled_back"
+    assert host.read(DROP_IN) is None
+
+
+def test_survives_kills(tmp_path: Path) -> None:
+    assert prove_survives_kills(case(), tmp_path) > 10
+
+
+def test_without_consent_the_restart_waits_and_the_rest_is_done(tmp_path: Path) -> None:
+    safe = Case(AREA, want(**WALL), make, DatabaseHost, allow_risk="safe")
+    host = make(tmp_path)
+    report = safe.apply(host)
+    waiting = [result for result in report.steps if result.status == "blocked"]
+    assert [result.step.id for result in waiting] == ["mysql_isolation.mariadb.service.restart"]
+    assert "mysql_isolation_allow_risk: disruptive" in waiting[0].detail
+    assert report.state == "blocked"
+    assert host.text(GROUP + "/cpuset.cpus") == "0-1\n"
+    assert safe.check(host).state == "drifted"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("cpuset.cpus", "2-3\n"),
+        ("cpuset.mems", "0-1\n"),
+        ("memory.max", "max\n"),
+        ("io.max", "254:0 rbps=max wbps=1 riops=max wiops=max\n"),
+    ],
+)
+def test_what_is_changed_in_the_group_by_hand_is_put_back(tmp_path: Path, path: str, text: str) -> None:
+    host = make(tmp_path)
+    case().apply(host)
+    before = host.tree()
+    host.put(GROUP + "/" + path, text)
+    report = case().apply(host, "r2")
+    assert report.state == "changed"
+    assert len(report.steps) == 1
+    assert host.tree() == before
+
+
+def test_set_property_at_run_time_is_put_back(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    case().apply(host)
+    host.put("/run/systemd/system.control/mariadb.service.d/50-AllowedCPUs.conf", "[Service]\nAllowedCPUs=6\n")
+    host.put(GROUP + "/cpuset.cpus", "6\n")
+    assert case().apply(host, "r2").state == "changed"
+    assert host.text(GROUP + "/cpuset.cpus") == "0-1\n"
+
+
+def test_what_is_no_longer_wanted_does_not_stay_in_the_group(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    host.put(NEIGHBOUR, "")
+    host.reload()
+    case().apply(host)
+    less = case(cpus="0-1", memory_nodes="", device_policy="")
+    assert less.apply(host, "r2").state == "changed"
+    assert host.text(GROUP + "/cpuset.mems") == "0-1\n"
+    assert host.text(GROUP + "/io.max") == ""
+    assert less.apply(host, "r3").state == "compliant"
+
+
+def test_two_disks_are_both_limited(tmp_path: Path) -> None:
+    limits = [{"device": DISK, "read_iops": 5}, {"device": OTHER_DISK, "write_bandwidth": "1m"}]
+    report = prove_converges(case(io_limits=limits, device_policy=""), tmp_path)
+    assert {row["device"] for row in report.after["io_limits"]} == {DISK, OTHER_DISK}
+
+
+def test_a_server_that_is_down_gets_its_wall_for_the_next_start(tmp_path: Path) -> None:
+    def down(root: Path) -> DatabaseHost:
+        host = make(root)
+        os.unlink(host.root + "/run/fake/active")
+        return host
+
+    host = down(tmp_path)
+    report = case(setup=down, cpus="0-1", memory_max="1g").apply(host)
+    assert report.state == "changed"
+    assert [f.id for f in report.findings if f.id.endswith("down")] == ["mysql_isolation.server-down"]
+    assert case(setup=down, cpus="0-1", memory_max="1g").apply(host, "r2").state == "compliant"
+    host.put("/etc/my.cnf", "[mariadb]\ninnodb_buffer_pool_size=8G\n")
+    assert case(setup=down, cpus="0-1", memory_max="1g").check(host).state == "blocked"
+
+
+def test_a_server_that_failed_for_its_pool_says_so(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    os.unlink(host.root + "/run/fake/active")
+    host.put("/run/fake/state", "failed")
+    corpus = Path(__file__).parents[4] / "corpus/mysql-oom/mysqld-innodb-mmap-fail.log"
+    host.put("/run/fake/journal", corpus.read_text())
+    found = [f for f in engine.look(AREA, want(), host).findings if f.level == "fail"]
+    assert [(f.id, f.observed) for f in found] == [
+        ("mysql_isolation.pool-not-mapped", "mmap of 137428992 bytes failed")
+    ]
+
+
+def test_a_server_that_cannot_be_asked_is_unknown_when_its_memory_matters(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    os.unlink(host.root + "/run/fake/variables")
+    assert case(cpus="0-1").apply(host).state == "changed"
+    report = case(cpus="0-1", memory_max="1g").check(host)
+    assert "mysql_isolation.server-not-asked" in [f.id for f in report.findings]
+    case(cpus="0-1", memory_max="1g").apply(host, "r2")
+    assert case(cpus="0-1", memory_max="1g").check(host).state == "unknown"
+
+
+def test_one_disk_under_two_names_is_refused(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    other = Path(host.root + "/dev/disk/by-path/pci-0")
+    other.parent.mkdir(parents=True)
+    other.symlink_to("../../vda")
+    limits = [{"device": DISK, "read_iops": 5}, {"device": "/dev/disk/by-path/pci-0", "write_iops": 5}]
+    report = case(io_limits=limits).apply(host)
+    assert report.state == "blocked"
+    assert "mysql_isolation.device-twice" in [f.id for f in report.findings]
+
+
+def test_no_database_is_compliant_and_costs_no_command(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    os.unlink(host.root + "/usr/lib/systemd/system/mariadb.service")
+    host.systemctl = None  # type: ignore[assignment]
+    report = case().check(host)
+    assert report.state == "compliant"
+    assert [f.id for f in report.findings] == ["mysql_isolation.no-database"]
+
+
+def test_a_sparse_capture_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "capture.json").write_text(json.dumps({"format": 1, "hostname": "h", "taken": "t"}))
+    report = engine.run_area(AREA, want(**WALL), CaptureHost(str(tmp_path)), mode="audit")
+    assert report.state == "unknown"
+    assert report.steps == ()
+
+
+def test_a_capture_tells_what_the_host_told(tmp_path: Path) -> None:
+    host = make(tmp_path / "host")
+    case().apply(host)
+    host.put(GROUP + "/memory.max", "max\n")
+    live = engine.look(AREA, want(**WALL), MemoHost(host))
+    engine.look(AREA, want(**WALL), RecordingHost(str(tmp_path / "capture"), "h", "t", host))
+    replayed = engine.look(AREA, want(**WALL), CaptureHost(str(tmp_path / "capture")))
+    assert replayed.steps == live.steps
+    assert replayed.findings == live.findings
+
+
+@pytest.mark.parametrize(
+    ("given", "variable"),
+    [
+        ({"cpus": "3-1"}, "cpus"),
+        ({"cpus": "all"}, "cpus"),
+        ({"memory_nodes": "0,,1"}, "memory_nodes"),
+        ({"memory_max": "much"}, "memory_max"),
+        ({"memory_max": "1m"}, "memory_max"),
+        ({"memory_high": "2g", "memory_max": "1g"}, "memory_high"),
+        ({"io_weight": "0"}, "io_weight"),
+        ({"oom_score_adjust": "-1001"}, "oom_score_adjust"),
+        ({"limit_nofile": "many"}, "limit_nofile"),
+        ({"device_allow": ["/dev/nvidia0 rw"]}, "device_allow[0]"),
+        ({"device_allow": ["char-* rw"]}, "device_allow[0]"),
+        ({"device_allow": ["/dev/x\nMemoryMax=1"]}, "device_allow[0]"),
+        ({"io_limits": [{"device": "/dev/sda", "read_iops": 1}]}, "io_limits[0].device"),
+        ({"io_limits": [{"device": DISK, "read_iops": 1}, {"device": DISK, "write_iops": 1}]}, "io_limits[1].device"),
+        ({"io_limits": [{"device": DISK}]}, "io_limits[0]"),
+        ({"io_limits": [{"device": DISK, "read_iops": -1}]}, "io_limits[0].read_iops"),
+        ({"units": ["orders"]}, "units[0]"),
+        ({"units": ["../x.service"]}, "units[0]"),
+        ({"overrides": [{"unit": "a.service"}, {"unit": "a.service"}]}, "overrides[1].unit"),
+        ({"memory_max": "1g", "overrides": [{"unit": "a.service", "memory_high": "2g"}]}, "overrides[0].memory_high"),
+        ({"gpu_match": [{}]}, "gpu_match[0]"),
+    ],
+)
+def test_impossible_wants_are_refused(given: dict[str, Any], variable: str) -> None:
+    with pytest.raises(BadWant) as error:
+        AREA.check_want(want(**given))
+    assert error.value.variable == variable
