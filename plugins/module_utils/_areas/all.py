@@ -9,8 +9,16 @@ from __future__ import annotations
 from typing import Dict
 
 from .._engine.engine import Area
-from . import block_queue, kernel_settings, numa_slices, xfs_volumes
+from . import block_queue, kernel_settings, mysql_isolation, numa_slices, xfs_volumes
 
 AREAS: Dict[str, Area] = {
-    area.name: area for area in (kernel_settings.AREA, block_queue.AREA, xfs_volumes.AREA, numa_slices.AREA)
+    area.name: area
+    for area in (
+        kernel_settings.AREA,
+        block_queue.AREA,
+        xfs_volumes.AREA,
+        numa_slices.AREA,
+        # After the slices, since a database is kept out of them.
+        mysql_isolation.AREA,
+    )
 }
