@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection's modules do on the controller: refuse wants that cannot be, before any host is touched.
 
-``meta/runtime.yml`` routes the modules of all areas and ``node_audit`` here.
+The action plugins of these modules are this class under the name of the module.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -33,6 +34,8 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         name = self._task.action.rsplit(".", 1)[-1]
         args = dict(self._task.args)
+        # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
+        args["run"] = args.get("run") or os.environ.get("GPUFLEET_RUN", "")
         wants = args.get("wants") if name in ("node_audit", "node_capture") else {name: want_of(args)}
         try:
             refuse_slips(variables)

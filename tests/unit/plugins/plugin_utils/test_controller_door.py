@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpufleet.host.plugins.action.area import (
+from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door import (
     chosen_areas,
     refuse_impossible,
     refuse_slips,
@@ -52,12 +52,12 @@ def test_what_is_not_an_option_is_no_want() -> None:
 @pytest.mark.parametrize(
     ("run", "skip", "areas"),
     [
-        (["all"], [], ["block_queue"]),
+        (["all"], [], ["block_queue", "kernel_settings"]),
         (["io_scheduler"], [], ["block_queue"]),
-        (["block_queue"], [], ["block_queue"]),
-        (["something_else"], [], ["block_queue"]),
-        (["all"], ["io_scheduler"], []),
+        (["kernel_settings"], [], ["kernel_settings"]),
+        (["something_else"], [], ["block_queue", "kernel_settings"]),
+        (["all"], ["io_scheduler"], ["kernel_settings"]),
     ],
 )
 def test_tags_choose_areas(run: list[str], skip: list[str], areas: list[str]) -> None:
-    assert chosen_areas(["block_queue"], run, skip) == areas
+    assert chosen_areas(["block_queue", "kernel_settings"], run, skip) == areas
