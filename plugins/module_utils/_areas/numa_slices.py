@@ -24,6 +24,8 @@ PROPERTIES = (
     "LoadState", "ActiveState", "FragmentPath", "DropInPaths", "NeedDaemonReload", "ControlGroup",
     *numa_slices.KERNEL_FILE,
 )  # fmt: skip
+# Isolated (no PYTHONPATH, nothing from the working directory) and without site: it runs as root, and starts sooner.
+SHEBANG = "#!/usr/bin/python3 -IS\n"
 # A GPU that is given to a virtual machine is none of this host's CUDA devices.
 PASSED_THROUGH = ("vfio-pci", "pci-stub", "xen-pciback")
 
@@ -69,7 +71,7 @@ SPEC: Dict[str, Any] = {
 def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
     """The topology; then the slices that follow from it, or were there before: file, unit, group, processes."""
     have = _topology(host, want)
-    have["program"] = "#!/usr/bin/python3\n" + inspect.getsource(gpu_run)
+    have["program"] = SHEBANG + inspect.getsource(gpu_run)
     have["ours"] = _ours(host)
     have.update(units={}, files={}, groups={}, drop_ins={}, processes={}, managers=[])
     asked = unit.show(host, [*_names(want, have), "slices.target", *MANAGERS], PROPERTIES)

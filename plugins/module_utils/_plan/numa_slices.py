@@ -77,7 +77,8 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     reload = _reload_steps(want, have, found, files)
     names = [TOP, *[one.name for one in found.slices]] if found.slices else []
     starts = [_start(name, have) for name in names if not _is_active(name, have)]
-    values = [step for one in found.slices for step in _value_steps(one, have, bool(reload))]
+    written = {step.target for step in files}
+    values = [step for one in found.slices if unit_file(one.name) not in written for step in _value_steps(one, have)]
     if not reload:
         values += _confine_values(confined_units(want, have), found.housekeeping, have)
     proof = [_proof(found)] if found.slices and [*stops, *reload, *starts, *values] else []
@@ -301,10 +302,10 @@ def group_folder(name: str) -> str:
     return "/".join([CGROUP_FOLDER] + ["-".join(words[: count + 1]) + ".slice" for count in range(len(words))])
 
 
-def _value_steps(one: Slice, have: Mapping[str, Any], is_reloaded: bool) -> List[Step]:
+def _value_steps(one: Slice, have: Mapping[str, Any]) -> List[Step]:
     """Values that were written over systemd's: its properties are right, the control group is not."""
     group = have["groups"].get(one.name)
-    if group is None or is_reloaded or not _is_active(one.name, have):
+    if group is None or not _is_active(one.name, have) or _is_stale(one.name, properties(one), have):
         return []
     steps: List[Step] = []
     for key, value in properties(one).items():

@@ -19,7 +19,6 @@ import base64
 import ctypes
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -202,9 +201,9 @@ def check_confinement(inside: Dict[str, Any], status: str) -> None:
 
 def bind_memory(nodes: FrozenSet[int]) -> str:
     """Set the memory policy to these nodes, as numactl --membind; gives the reason when it did not."""
-    number = _SET_MEMPOLICY.get(platform.machine())
+    number = _SET_MEMPOLICY.get(os.uname().machine)
     if number is None:
-        return "the number of set_mempolicy on %s is not known" % platform.machine()
+        return "the number of set_mempolicy on %s is not known" % os.uname().machine
     words = (ctypes.c_ulong * (max(nodes) // _WORD_BITS + 1))()
     for node in nodes:
         words[node // _WORD_BITS] |= 1 << (node % _WORD_BITS)

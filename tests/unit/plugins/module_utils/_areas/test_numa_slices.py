@@ -162,6 +162,23 @@ def test_a_value_written_over_systemds_is_written_back(tmp_path: Path) -> None:
     assert host.read(CPUS_FILE) == "1-3\n"
 
 
+def test_each_of_several_disturbances_is_a_step_of_its_own(tmp_path: Path) -> None:
+    host = applied(tmp_path)
+    host.set_value(CPUS_FILE, "0")
+    host.put(UNIT.replace("-gpu0", ""), "[Slice]\n")
+    host.put(numa_slices.TARGET_DROP_IN, "")
+    report = case({}).check(host)
+    assert [step.id for step in planned(report)] == [
+        "numa_slices.reload-last",
+        "numa_slices.gpufleet-node0.slice.file",
+        "numa_slices.slices.target.file",
+        "numa_slices.reload",
+        "numa_slices.gpufleet-node0-gpu0.slice.cpuset.cpus",
+        "numa_slices.proof",
+    ]
+    assert case({}).apply(host, "r2").state == "changed"
+
+
 def test_an_edited_unit_file_is_drift_of_the_file_and_a_reload(tmp_path: Path) -> None:
     host = applied(tmp_path)
     host.put(UNIT, str(host.read(UNIT)).replace("AllowedCPUs=1-3", "AllowedCPUs=0-3"))
