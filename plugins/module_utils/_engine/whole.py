@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
@@ -22,7 +23,8 @@ def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
 
     :raises BadWant: naming the option, what was given and what is allowed.
     """
-    checked = ArgumentSpecValidator(dict(area.spec)).validate(dict(given))
+    # A copy, since the validator fills in what is missing in the defaults of the spec itself.
+    checked = ArgumentSpecValidator(copy.deepcopy(dict(area.spec))).validate(dict(given))
     if checked.error_messages:
         raise BadWant("want", dict(given), "; ".join(checked.error_messages))
     want = {name: checked.validated_parameters[name] for name in area.spec}
