@@ -90,7 +90,7 @@ REFUSED = Finding(
     "engine.step-refused",
     "fail",
     "/sys/block/nvme1n1/queue/scheduler",
-    "kyber",
+    "none",
     "[Errno 22] Invalid argument",
     "the host refused this step of block_queue, so what the run had changed was put back",
     "read the reason, correct the wanted value or the host, and run again",

@@ -155,7 +155,7 @@ def _step(step: Mapping[str, Any], depth: int = 0) -> Document:
     data["mode"] = _permissions(step.get("mode"))
     data["requires"] = _texts(step.get("requires"))
     undo = step.get("undo")
-    data["undo"] = _step(undo, depth + 1) if _is_step(undo) and depth < 3 else None
+    data["undo"] = _step(undo, depth + 1) if isinstance(undo, Mapping) and _is_step(undo) and depth < 3 else None
     if step.get("kind") == "run":
         data["argv"] = _texts(step.get("argv"))
         data["stdin"] = _text(step.get("stdin"))

@@ -103,7 +103,7 @@ def nodes(facts: Mapping[str, Any], areas: Mapping[str, Any], uid: str) -> List[
     disks = _rows(facts.get("disks"))
     addresses = {device["address"] for device in devices}
     disks_of = {a: [d for d in disks if d.get("pci") == a] for a in addresses}
-    loose = [disk for disk in disks if disk.get("pci") not in addresses]
+    loose = [disk for disk in disks if not any(disk.get("pci") == address for address in addresses)]
     slices = slices_of(areas)
     rows = [row for row in _rows(facts.get("numa_nodes")) if _int(row.get("id")) is not None][:MAX_NODES]
     known = {_int(row.get("id")) for row in rows}

@@ -181,7 +181,7 @@ def test_arrow_keys_walk_over_the_hosts_that_are_shown(open_page: Opener, html: 
 
 def test_focus_can_be_seen_everywhere(open_page: Opener, html: str) -> None:
     page = open_page(html)
-    for _ in range(30):
+    for _press in range(30):
         page.keyboard.press("Tab")
         width = page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
         assert width >= 2, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")

@@ -287,7 +287,7 @@ def test_ansible_itself_runs_it(tmp_path: Path) -> None:
         "GPUFLEET_RUN": "my-run",
     }
     argv = [Path(sys.executable).parent / "ansible-playbook", "-i", "inventory.ini", "play.yml"]
-    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert "GPUFLEET REPORT" in done.stdout, done.stdout + done.stderr
     assert "Traceback" not in done.stderr and "[WARNING]: Callback" not in done.stderr
     about = json.loads((tmp_path / "out/my-run/run.json").read_text())

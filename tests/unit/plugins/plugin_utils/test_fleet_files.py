@@ -43,7 +43,7 @@ def test_names_that_differ_by_case_alone_have_two_files() -> None:
 
 
 def test_a_run_never_writes_into_the_folder_of_another(tmp_path: Path) -> None:
-    names = [fleet_files.open_run(tmp_path / "artifacts", sample.RUN).name for _ in range(3)]
+    names = [fleet_files.open_run(tmp_path / "artifacts", sample.RUN).name for _run in range(3)]
     assert names == [sample.RUN, sample.RUN + "-2", sample.RUN + "-3"]
 
 

@@ -128,7 +128,7 @@ def test_a_report_of_another_format_is_none_of_ours() -> None:
 
 def test_deep_nesting_is_cut() -> None:
     deep: Any = 1
-    for _ in range(500):
+    for _level in range(500):
         deep = [deep]
     document = fleet.normalise(dict(sample.report({}, "x"), host_facts={"deep": deep}))
     assert len(json.dumps(document)) < 1000
