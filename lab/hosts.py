@@ -88,10 +88,11 @@ GPU_HOST = Host(
     threads=2,
     node_memory_mib=(1536, 1536),
     disks=(
-        Disk("GPUFLEETNVME0", 1024, "nvme", numa_node=0),
-        Disk("GPUFLEETNVME1", 1024, "nvme", numa_node=0),
-        Disk("GPUFLEETNVME2", 2048, "nvme", numa_node=1),
-        # 1 GiB: a 128 MiB log and 32 allocation groups of 16 MiB fit.
+        # A log lies within one allocation group, so 32 groups with a 128 MiB log need more than 4 GiB:
+        # the first two as a stripe, the third alone. The files are sparse.
+        Disk("GPUFLEETNVME0", 2560, "nvme", numa_node=0),
+        Disk("GPUFLEETNVME1", 2560, "nvme", numa_node=0),
+        Disk("GPUFLEETNVME2", 6144, "nvme", numa_node=1),
         Disk("GPUFLEETSCSI0", 1024, "scsi", wwn=0x5000C50015EA71A0),
         Disk("GPUFLEETHOT0", 1024, "scsi", wwn=0x5000C50015EA71A1, is_hotplug=True),
     ),
