@@ -19,8 +19,8 @@ from fakes import FakeHost, Program
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.cpuset import format_cpulist, parse_cpulist
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
-from ansible_collections.gpufleet.host.plugins.module_utils._plan import numa_slices
-from ansible_collections.gpufleet.host.plugins.module_utils._plan.numa_slices import GPU_RUN, KERNEL_FILE, MAP_FILE
+from ansible_collections.gpufleet.host.plugins.module_utils._plan import numa_steps
+from ansible_collections.gpufleet.host.plugins.module_utils._plan.numa_units import GPU_RUN, KERNEL_FILE, MAP_FILE
 
 LOADED = "/run/fake/"
 UNITS = "/etc/systemd/system/"
@@ -77,11 +77,11 @@ class SliceHost(FakeHost):
 
     def sh(self, argv: Sequence[str], _stdin: str) -> Result:
         _sh, _c, script, _name, first, second = argv
-        if script == numa_slices.STOP_IF_EMPTY:
+        if script == numa_steps.STOP_IF_EMPTY:
             if "populated 1" in str(self.read(second)):
                 return Result(1, "", "something runs in it")
             self.stop(first)
-        elif script == numa_slices.WRITE_IF_THERE and self.exists(second):
+        elif script == numa_steps.WRITE_IF_THERE and self.exists(second):
             self.set_value(second, first)
         return Result(0, "", "")
 

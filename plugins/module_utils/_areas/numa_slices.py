@@ -13,7 +13,7 @@ from .._engine.engine import Area
 from .._engine.host import Host
 from .._engine.values import Unknown
 from .._observe import cgroup, cpu, numa, pci, process, unit
-from .._plan import numa_findings, numa_layout, numa_slices
+from .._plan import numa_findings, numa_layout, numa_slices, numa_texts, numa_units, numa_want
 from .._programs import gpu_run
 
 # Managers that hand out the CPUs of a host themselves; k3s and rke2 carry their kubelet inside.
@@ -22,7 +22,7 @@ MANAGERS = (
 )  # fmt: skip
 PROPERTIES = (
     "LoadState", "ActiveState", "FragmentPath", "DropInPaths", "NeedDaemonReload", "ControlGroup",
-    *numa_slices.KERNEL_FILE,
+    *numa_units.KERNEL_FILE,
 )  # fmt: skip
 # Isolated (no PYTHONPATH, nothing from the working directory) and without site: it runs as root, and starts sooner.
 SHEBANG = "#!/usr/bin/python3 -IS\n"
@@ -110,14 +110,14 @@ def _minors(host: Host, gpus: Sequence[pci.Device]) -> Dict[str, Any]:
 
 def _ours(host: Host) -> List[str]:
     """Slices whose unit file bears our mark."""
-    names = [name for name in host.listdir(numa_slices.UNIT_FOLDER) if name.startswith("gpufleet-node")]
-    texts = {name: host.read(numa_slices.unit_file(name)) for name in names if name.endswith(".slice")}
-    return [name for name, text in texts.items() if isinstance(text, str) and numa_slices.MARK in text]
+    names = [name for name in host.listdir(numa_units.UNIT_FOLDER) if name.startswith("gpufleet-node")]
+    texts = {name: host.read(numa_units.unit_file(name)) for name in names if name.endswith(".slice")}
+    return [name for name, text in texts.items() if isinstance(text, str) and numa_texts.MARK in text]
 
 
 def _names(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[str]:
     wanted = [one.name for one in numa_slices.wanted_slices(want, have).slices]
-    return sorted({*wanted, *have["ours"], *numa_slices.SYSTEM_UNITS, numa_layout.TOP})
+    return sorted({*wanted, *have["ours"], *numa_units.SYSTEM_UNITS, numa_layout.TOP})
 
 
 def _see_unit(host: Host, name: str, about: Mapping[str, str], have: Dict[str, Any]) -> None:
@@ -135,7 +135,7 @@ AREA = Area(
     name="numa_slices",
     role="numa_slices",
     spec=SPEC,
-    check_want=numa_slices.check_want,
+    check_want=numa_want.check_want,
     observe=observe,
     plan=numa_slices.plan,
     judge=numa_findings.judge,

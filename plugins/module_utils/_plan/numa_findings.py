@@ -11,8 +11,9 @@ from typing import Any, List, Mapping
 from .._engine.cpuset import format_cpulist
 from .._engine.values import Finding, Unknown
 from .numa_layout import Layout, Slice, layout
-from .numa_slices import SOURCE, confined_units, overrides_of, same, unwanted, wanted_slices
+from .numa_slices import confined_units, unwanted, wanted_slices
 from .numa_texts import kubelet_lines, properties, slurm_lines
+from .numa_units import SOURCE, overrides_of, same
 
 CGROUP_SOURCE = "kernel Documentation/admin-guide/cgroup-v2.rst"
 

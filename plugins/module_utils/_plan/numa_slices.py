@@ -10,46 +10,28 @@ true.  All three are read and all three are kept.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._engine.cpuset import format_cpulist, parse_cpulist
+from .._engine.cpuset import format_cpulist
 from .._engine.values import Step, Unknown
-from .numa_layout import LIMITS, TOP, Layout, Slice, layout
+from .numa_layout import TOP, Layout, layout
+from .numa_limits import LIMITS
+from .numa_steps import WIDEN_WHY, WRITE_IF_THERE, anchor, confine_values, proof, start_slice, stop_slice, value_steps
 from .numa_texts import MARK, confine_drop_in, gpu_map, properties, slice_unit, target_drop_in
-from .numa_want import check_want
-
-UNIT_FOLDER = "/etc/systemd/system"
-TARGET_DROP_IN = UNIT_FOLDER + "/slices.target.d/50-gpufleet.conf"
-GPU_RUN = "/usr/local/bin/gpu-run"
-MAP_FILE = "/etc/gpufleet/gpu-map.json"
-
-# Everything that systemd starts by itself lies below one of these (systemd.special(7)).
-SYSTEM_UNITS = ("system.slice", "user.slice", "init.scope")
-
-# Property of the unit -> file of its control group (systemd.resource-control(5)).
-KERNEL_FILE = {
-    "AllowedCPUs": "cpuset.cpus",
-    "AllowedMemoryNodes": "cpuset.mems",
-    "MemoryMax": "memory.max",
-    "CPUWeight": "cpu.weight",
-    "TasksMax": "pids.max",
-}
-CGROUP_FOLDER = "/sys/fs/cgroup"
-
-# $1 is a slice, $2 its cgroup.events (without the file the slice is not active, and stopping it does nothing).
-STOP_IF_EMPTY = (
-    'if grep -qs "^populated 1" "$2"; then echo "something runs in $1: systemd-cgls -u $1" >&2; exit 1; fi; '
-    'exec systemctl stop -- "$1"'
+from .numa_units import (
+    CGROUP_FOLDER,
+    GPU_RUN,
+    MAP_FILE,
+    SOURCE,
+    SYSTEM_UNITS,
+    TARGET_DROP_IN,
+    UNIT_FOLDER,
+    confine_file,
+    is_active,
+    is_stale,
+    unit_file,
+    word,
 )
-# $1 is a list of CPUs, $2 a file that is there only while the cpuset controller is on.
-WRITE_IF_THERE = 'test ! -e "$2" || echo "$1" > "$2"'
-_WIDEN_WHY = (
-    "systemd narrows a list of CPUs when it reads it, but does not widen it again when the setting is gone "
-    "(https://github.com/systemd/systemd/issues/43846)"
-)
-SOURCE = "systemd.slice(5), systemd.resource-control(5)"
-
-__all__ = ["MARK", "adopt", "check_want", "confined_units", "plan", "wanted_slices"]
 
 
 def wanted_slices(want: Mapping[str, Any], have: Mapping[str, Any]) -> Layout:
@@ -73,17 +55,17 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     if not found.is_decided:
         return []
     files = _file_steps(want, have, found)
-    stops = [_stop(name) for name in _to_stop(found, have)]
+    stops = [stop_slice(name) for name in _to_stop(found, have)]
     reload = _reload_steps(want, have, found, files)
     names = [TOP, *[one.name for one in found.slices]] if found.slices else []
-    starts = [_start(name, have) for name in names if not _is_active(name, have)]
+    starts = [start_slice(name, have) for name in names if not is_active(name, have)]
     written = {step.target for step in files}
-    values = [step for one in found.slices if unit_file(one.name) not in written for step in _value_steps(one, have)]
+    values = [step for one in found.slices if unit_file(one.name) not in written for step in value_steps(one, have)]
     if not reload:
-        values += _confine_values(confined_units(want, have), found.housekeeping, have)
-    proof = [_proof(found)] if found.slices and [*stops, *reload, *starts, *values] else []
+        values += confine_values(confined_units(want, have), found.housekeeping, have)
+    proofs = [proof(found)] if found.slices and [*stops, *reload, *starts, *values] else []
     anchors = [*_reload_last(reload), *_widen_last(files, have)]
-    return [*anchors, *stops, *_let_loose(want, have), *files, *reload, *starts, *values, *proof]
+    return [*anchors, *stops, *_let_loose(want, have), *files, *reload, *starts, *values, *proofs]
 
 
 def unwanted(found: Layout, have: Mapping[str, Any]) -> List[str]:
@@ -93,10 +75,10 @@ def unwanted(found: Layout, have: Mapping[str, Any]) -> List[str]:
 
 
 def _to_stop(found: Layout, have: Mapping[str, Any]) -> List[str]:
-    names = [name for name in unwanted(found, have) if _is_active(name, have)]
+    names = [name for name in unwanted(found, have) if is_active(name, have)]
     top = have["groups"].get(TOP)
     # Others may use the slice above ours; it is stopped when nothing is left in it.
-    is_left = not found.slices and _is_active(TOP, have) and top is not None and top.is_populated is False
+    is_left = not found.slices and is_active(TOP, have) and top is not None and top.is_populated is False
     return [*names, TOP] if is_left else names
 
 
@@ -113,35 +95,6 @@ def wanted_files(want: Mapping[str, Any], have: Mapping[str, Any], found: Layout
     for unit in SYSTEM_UNITS:
         files[confine_file(unit)] = confine_drop_in(unit, sorted(found.housekeeping)) if unit in confined else None
     return files
-
-
-def unit_file(name: str) -> str:
-    return "%s/%s" % (UNIT_FOLDER, name)
-
-
-def confine_file(unit: str) -> str:
-    return "%s/%s.d/50-gpufleet-housekeeping.conf" % (UNIT_FOLDER, unit)
-
-
-def overrides_of(unit: str, have: Mapping[str, Any], keys: Iterable[str]) -> List[Tuple[str, int, str]]:
-    """Lines of others' drop-ins that set one of the properties: file, line number, line."""
-    rows: List[Tuple[str, int, str]] = []
-    for path, text in have["drop_ins"].get(unit, {}).items():
-        if isinstance(text, str) and MARK not in text:
-            for number, line in enumerate(text.splitlines(), 1):
-                if line.partition("=")[0].strip() in keys:
-                    rows.append((path, number, line.strip()))
-    return rows
-
-
-def same(key: str, wanted: str, live: str) -> bool:
-    """Whether two spellings of a property mean the same ("0-1 3" and "0,1,3")."""
-    if key not in ("AllowedCPUs", "AllowedMemoryNodes"):
-        return _word(wanted) == _word(live)
-    try:
-        return parse_cpulist(wanted) == parse_cpulist(live)
-    except ValueError:
-        return False
 
 
 def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
@@ -176,7 +129,7 @@ def _adopt_gpu(name: str, group: Any, have: Mapping[str, Any]) -> Dict[str, Any]
         row["memory_nodes"] = format_cpulist(group.mems)
     unit = have["units"].get(name, {})
     for key, prop in LIMITS.items():
-        value = _word(unit.get(prop, ""))
+        value = word(unit.get(prop, ""))
         if value not in ("", "infinity"):
             row[key] = value
     return row
@@ -217,7 +170,7 @@ def _why(path: str) -> str:
 def _reload_steps(want: Mapping[str, Any], have: Mapping[str, Any], found: Layout, files: Sequence[Step]) -> List[Step]:
     """One reload when systemd has not read the files as they are, or will be."""
     is_written = any(step.target.startswith(UNIT_FOLDER) for step in files)
-    if not is_written and not any(_is_stale(unit, keys, have) for unit, keys in _units(want, have, found)):
+    if not is_written and not any(is_stale(unit, keys, have) for unit, keys in _units(want, have, found)):
         return []
     why = "systemd goes by what it has read, and writes it to the control groups when it reads anew"
     # The reverse is numa_slices.reload-last: it has to come after the files are back.
@@ -234,7 +187,7 @@ def _reload_last(reload: Sequence[Step]) -> List[Step]:
     """A step that does nothing but has a reverse: undoing goes backwards, so this reloads after all files are back."""
     argv = ("systemctl", "daemon-reload")
     why = "when the run is undone, systemd reads the restored files here"
-    return [_anchor("numa_slices.reload-last", "gpufleet units restored", argv, why)] if reload else []
+    return [anchor("numa_slices.reload-last", "gpufleet units restored", argv, why)] if reload else []
 
 
 def _widen_last(files: Sequence[Step], have: Mapping[str, Any]) -> List[Step]:
@@ -246,14 +199,8 @@ def _widen_last(files: Sequence[Step], have: Mapping[str, Any]) -> List[Step]:
         if unit is not None and step.before is None:
             path = "%s/%s/cpuset.cpus" % (CGROUP_FOLDER, unit)
             argv = ("sh", "-c", WRITE_IF_THERE, "sh", format_cpulist(have["online"]), path)
-            steps.append(_anchor("numa_slices.%s.widen-last" % unit, path, argv, _WIDEN_WHY))
+            steps.append(anchor("numa_slices.%s.widen-last" % unit, path, argv, WIDEN_WHY))
     return steps
-
-
-def _anchor(name: str, target: str, argv: Tuple[str, ...], why: str) -> Step:
-    why = "does nothing now; " + why
-    undo = Step("undo." + name, "run", target, None, None, why, SOURCE, argv=argv, deadline_s=120.0)
-    return Step(name, "run", target, None, None, why, SOURCE, argv=("true",), undo=undo)
 
 
 def _units(want: Mapping[str, Any], have: Mapping[str, Any], found: Layout) -> List[Tuple[str, Dict[str, str]]]:
@@ -263,108 +210,9 @@ def _units(want: Mapping[str, Any], have: Mapping[str, Any], found: Layout) -> L
     return [*rows, ("slices.target", {})] if found.slices else rows
 
 
-def _is_stale(name: str, keys: Mapping[str, str], have: Mapping[str, Any]) -> bool:
-    unit = have["units"].get(name, {})
-    if unit.get("NeedDaemonReload") == "yes":
-        return True
-    if overrides_of(name, have, keys):
-        return False
-    return any(not same(key, value, unit.get(key, "")) for key, value in keys.items())
-
-
-def _is_active(name: str, have: Mapping[str, Any]) -> bool:
-    return bool(have["units"].get(name, {}).get("ActiveState") == "active")
-
-
-def _start(name: str, have: Mapping[str, Any]) -> Step:
-    before = have["units"].get(name, {}).get("ActiveState") or "unknown"
-    why = "an active slice shows in its control group that it confines, before any job is in it"
-    undo = Step(
-        "undo.numa_slices.%s.start" % name, "run", name, "active", "inactive when nothing runs in it",
-        "only an empty slice is stopped: an undo never kills a running job", SOURCE,
-        argv=("sh", "-c", STOP_IF_EMPTY, "sh", name, group_folder(name) + "/cgroup.events"),
-    )  # fmt: skip
-    argv = ("systemctl", "start", "--", name)
-    return Step("numa_slices.%s.start" % name, "run", name, before, "active", why, SOURCE, argv=argv, undo=undo)
-
-
-def _stop(name: str) -> Step:
-    argv = ("systemctl", "start", "--", name)
-    undo = Step("undo.numa_slices.%s.stop" % name, "run", name, "inactive", "active", "as it was", SOURCE, argv=argv)
-    why = "the slice is not wanted any more and is empty"
-    argv = ("systemctl", "stop", "--", name)
-    return Step("numa_slices.%s.stop" % name, "run", name, "active", "inactive", why, SOURCE, argv=argv, undo=undo)
-
-
-def group_folder(name: str) -> str:
-    """The control group of a slice of ours: dashes are a hierarchy (systemd.slice(5))."""
-    words = name[: -len(".slice")].split("-")
-    return "/".join([CGROUP_FOLDER] + ["-".join(words[: count + 1]) + ".slice" for count in range(len(words))])
-
-
-def _value_steps(one: Slice, have: Mapping[str, Any]) -> List[Step]:
-    """Values that were written over systemd's: its properties are right, the control group is not."""
-    group = have["groups"].get(one.name)
-    if group is None or not _is_active(one.name, have) or _is_stale(one.name, properties(one), have):
-        return []
-    steps: List[Step] = []
-    for key, value in properties(one).items():
-        wanted, live = _kernel_word(key, value), group.values.get(KERNEL_FILE[key])
-        if isinstance(live, str) and not _same_in_kernel(key, wanted, live):
-            if overrides_of(one.name, have, [key]):
-                continue
-            path = "%s/%s" % (group.path, KERNEL_FILE[key])
-            why = "someone wrote over what systemd had set, and systemd does not look again by itself"
-            name = "numa_slices.%s.%s" % (one.name, KERNEL_FILE[key])
-            steps.append(Step(name, "value", path, live.strip() or "\n", wanted, why, "cgroup-v2 document"))
-    return steps
-
-
-def _confine_values(units: Sequence[str], cpus: Iterable[int], have: Mapping[str, Any]) -> List[Step]:
-    """The lists of CPUs of system.slice and the like, where they are not what they should be."""
-    steps: List[Step] = []
-    wanted = format_cpulist(cpus)
-    for unit in units:
-        group = have["groups"].get(unit)
-        live = group.values.get("cpuset.cpus") if group is not None else None
-        if not isinstance(live, str) or overrides_of(unit, have, ["AllowedCPUs"]) or same("AllowedCPUs", wanted, live):
-            continue
-        path = "%s/%s/cpuset.cpus" % (CGROUP_FOLDER, unit)
-        before = live.strip() or format_cpulist(have["online"])
-        name = "numa_slices.%s.cpuset.cpus" % unit
-        steps.append(Step(name, "value", path, before, wanted, _WIDEN_WHY, SOURCE))
-    return steps
-
-
 def _let_loose(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     """Before the drop-in goes: give the system its CPUs back where we had taken them."""
     confined = confined_units(want, have)
     is_ours = {unit: isinstance(have["files"].get(confine_file(unit)), str) for unit in SYSTEM_UNITS}
     units = [unit for unit in SYSTEM_UNITS if unit not in confined and is_ours[unit]]
-    return _confine_values(units, have["online"], have) if units else []
-
-
-def _proof(found: Layout) -> Step:
-    """The last step: a process in each slice, and what the kernel allows it.  A slice that does not hold undoes all."""
-    why = "starts a process in each slice and reads its Cpus_allowed_list and Mems_allowed_list"
-    undo = Step(
-        "undo.numa_slices.proof", "run", "gpufleet slices", None, None, "it left nothing behind", SOURCE, argv=("true",)
-    )
-    return Step(
-        "numa_slices.proof", "run", "gpufleet slices", "not proved", "proved by a process in each", why, "proc(5)",
-        argv=(GPU_RUN, "--verify", *[one.name for one in found.slices]), deadline_s=30.0 + 10.0 * len(found.slices),
-        undo=undo,
-    )  # fmt: skip
-
-
-def _kernel_word(key: str, value: str) -> str:
-    return "max" if value == "infinity" else value
-
-
-def _same_in_kernel(key: str, wanted: str, live: str) -> bool:
-    return same(key, wanted, live) if key in ("AllowedCPUs", "AllowedMemoryNodes") else wanted == live.strip()
-
-
-def _word(value: str) -> str:
-    """One word for "no value" in all its spellings."""
-    return "infinity" if value in ("[not set]", "18446744073709551615") else value
+    return confine_values(units, have["online"], have) if units else []

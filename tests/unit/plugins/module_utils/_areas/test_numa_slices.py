@@ -18,8 +18,8 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine import engin
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.cpuset import format_cpulist
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, Unknown
-from ansible_collections.gpufleet.host.plugins.module_utils._plan import numa_slices
-from ansible_collections.gpufleet.host.plugins.module_utils._plan.numa_slices import GPU_RUN, MAP_FILE
+from ansible_collections.gpufleet.host.plugins.module_utils._plan import numa_slices, numa_units
+from ansible_collections.gpufleet.host.plugins.module_utils._plan.numa_units import GPU_RUN, MAP_FILE
 
 FOLDER = Path(__file__).parents[3] / "cases/numa_slices"
 LAYOUTS = yaml.safe_load((FOLDER / "layout.yml").read_text())
@@ -82,7 +82,10 @@ def test_what_this_host_cannot_have_changes_nothing(row: dict[str, Any], tmp_pat
 CONVERGING = [
     ({}, SMALL),
     ({"housekeeping_cpus": "6-7", "gpus": [{"index": 3, "slice": False}]}, LAB),
-    ({"memory_max": "80%", "cpu_weight": "200", "tasks_max": "4096", "nodes": [{"id": 0, "memory_max": "900M"}]}, SMALL),
+    (
+        {"memory_max": "80%", "cpu_weight": "200", "tasks_max": "4096", "nodes": [{"id": 0, "memory_max": "900M"}]},
+        SMALL,
+    ),
     ({"confine_system": True}, SMALL),
 ]
 
@@ -104,7 +107,7 @@ def test_what_is_observed_is_what_was_wanted(values: Mapping[str, Any], machine:
 
 @pytest.mark.parametrize(("values", "machine"), CONVERGING)
 def test_reverts(values: Mapping[str, Any], machine: Mapping[str, Any], tmp_path: Path) -> None:
-    confined = ["/sys/fs/cgroup/%s/cpuset.cpus" % unit for unit in numa_slices.SYSTEM_UNITS]
+    confined = ["/sys/fs/cgroup/%s/cpuset.cpus" % unit for unit in numa_units.SYSTEM_UNITS]
     prove_reverts(case(values, machine), tmp_path, stays=confined if values.get("confine_system") else ())
 
 
@@ -141,7 +144,7 @@ def test_a_slice_that_does_not_confine_is_rolled_back_by_the_proof(tmp_path: Pat
 
 @pytest.mark.parametrize(("values", "machine"), [CONVERGING[0], CONVERGING[3]])
 def test_survives_kills(values: Mapping[str, Any], machine: Mapping[str, Any], tmp_path: Path) -> None:
-    confined = ["/sys/fs/cgroup/%s/cpuset.cpus" % unit for unit in numa_slices.SYSTEM_UNITS]
+    confined = ["/sys/fs/cgroup/%s/cpuset.cpus" % unit for unit in numa_units.SYSTEM_UNITS]
     stays = confined if values.get("confine_system") else ()
     assert prove_survives_kills(case(values, machine), tmp_path, stays=stays) > 20
 
@@ -166,7 +169,7 @@ def test_each_of_several_disturbances_is_a_step_of_its_own(tmp_path: Path) -> No
     host = applied(tmp_path)
     host.set_value(CPUS_FILE, "0")
     host.put(UNIT.replace("-gpu0", ""), "[Slice]\n")
-    host.put(numa_slices.TARGET_DROP_IN, "")
+    host.put(numa_units.TARGET_DROP_IN, "")
     report = case({}).check(host)
     assert [step.id for step in planned(report)] == [
         "numa_slices.reload-last",
