@@ -30,7 +30,7 @@ audit: setup ## Report how the hosts of INVENTORY differ from what is wanted; ch
 	@tools/site.sh "$(INVENTORY)" playbooks/audit.yml $(ARGS)
 
 report: setup ## Make the HTML page again from the newest run's JSON
-	@tools/site.sh "$(INVENTORY)" playbooks/report.yml $(ARGS)
+	@.venv/bin/python -m tools.render_report $(or $(ARGS),artifacts/latest)
 
 lab: setup ## Build and boot the lab host
 	@tools/lab.sh up

@@ -83,8 +83,9 @@ REFUSALS: Mapping[str, int] = {
 GPU_HOST = Host(
     name="lab-gpu1",
     ssh_port=22201,
+    # Three cores a node: one for the system, one for each of the two GPUs of node 0.
     sockets=2,
-    cores=2,
+    cores=3,
     threads=2,
     node_memory_mib=(1536, 1536),
     disks=(

@@ -23,11 +23,11 @@ def device(host: Host, start: str) -> str:
 
 
 def test_two_numa_nodes_with_half_of_the_processors_each() -> None:
-    assert options(GPU_HOST, "-smp") == ["8,sockets=2,cores=2,threads=2"]
+    assert options(GPU_HOST, "-smp") == ["12,sockets=2,cores=3,threads=2"]
     assert options(GPU_HOST, "-m") == ["3072M"]
     assert options(GPU_HOST, "-numa") == [
-        "node,nodeid=0,cpus=0-3,memdev=mem0",
-        "node,nodeid=1,cpus=4-7,memdev=mem1",
+        "node,nodeid=0,cpus=0-5,memdev=mem0",
+        "node,nodeid=1,cpus=6-11,memdev=mem1",
         "dist,src=0,dst=0,val=10",
         "dist,src=0,dst=1,val=21",
         "dist,src=1,dst=0,val=21",
