@@ -24,7 +24,7 @@ _DRM_NODE = re.compile(r"renderD\d{1,3}")
 # Always there, open to root, and not among the nodes that DevicePolicy=closed lets through.
 CONTROL_NODE = "/dev/kmsg"
 
-_DEADLINE_S = 10.0
+_DEADLINE_S = 20.0
 _SCRIPT = 'echo $$ > "$1" || exit 9; shift; for node; do (: < "$node") 2>&1 && echo "opened $node"; done; exit 0'
 _DENIED = re.compile(r"Operation not permitted|Permission denied")
 _ABSENT = re.compile(r"No such file|nonexistent")

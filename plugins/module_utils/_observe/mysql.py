@@ -82,9 +82,9 @@ VARIABLES = (
 )
 _QUERY = "SHOW GLOBAL VARIABLES WHERE Variable_name IN (%s)" % ",".join("'%s'" % name for name in VARIABLES)
 
-_DEADLINE_S = 10.0
-# A client that waits for a server which does not answer must cost seconds.
-_CLIENT_DEADLINE_S = 5.0
+_DEADLINE_S = 20.0
+# Seconds for a server that does not answer; a healthy one under full load has been seen to take 5.
+_CLIENT_DEADLINE_S = 20.0
 
 
 def find(host: Host, more_units: Sequence[str]) -> Union[List[Dict[str, str]], Unknown]:
@@ -171,7 +171,7 @@ def read_variables(host: Host, flavour: str, config: Config) -> Union[Dict[str, 
     """Live variables, asked over the unix socket as root with the server's own client."""
     socket = config.values().get("socket")
     first, second = ("mariadb", "mysql") if flavour in ("mariadb", "") else ("mysql", "mariadb")
-    options = ["--batch", "--skip-column-names", "--connect-timeout=3"]
+    options = ["--batch", "--skip-column-names", "--connect-timeout=10"]
     options += ["--protocol=socket"] + (["--socket=" + socket] if socket else [])
     result = host.run([first, *options, "-e", _QUERY], _CLIENT_DEADLINE_S)
     if "not installed" in result.unknown or "not recorded" in result.unknown:

@@ -135,8 +135,8 @@ def not_asked(server: Mapping[str, Any]) -> Finding:
     return Finding(
         "mysql_isolation.server-not-asked", "warn", server["unit"], "its variables over the unix socket", server["live"],
         "the buffer pool of the running server is not known, so the wall cannot be called large enough",
-        "let root in over the socket (unix_socket or auth_socket), or put a login into /root/.my.cnf; "
-        "try: mariadb --protocol=socket -e 'SHOW GLOBAL VARIABLES'",
+        "try: mariadb --protocol=socket -e 'SHOW GLOBAL VARIABLES'; if it is refused, let root in over the socket "
+        "(unix_socket or auth_socket), or put a login into /root/.my.cnf",
         memory_.SOURCE,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Sequence
 
 import pytest
 from fakes import FakeHost
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, Result
@@ -181,6 +181,7 @@ def test_the_disk_behind_a_partition(tmp_path: Path) -> None:
     assert service.device_number(host, "/dev/disk/by-id/none") is None
 
 
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JUNK)
 def test_junk_never_raises(text: str) -> None:
     oom.parse_oom(text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.mysql_isolation import SPEC
@@ -138,6 +138,7 @@ SERVER = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SERVER, MAYBE, st.one_of(st.just([]), st.just([{"id": 0, "cpus": "", "has_memory": False}])), st.booleans())
 def test_junk_never_raises(given: dict[str, Any], cpus: Any, nodes: Any, derives: bool) -> None:
     want = dict(WANT, cpus="auto", memory_nodes="auto") if derives else WANT
