@@ -73,8 +73,8 @@ def _topology(have: Mapping[str, Any]) -> List[Finding]:
 def _managers(have: Mapping[str, Any], found: Layout) -> List[Finding]:
     """Hosts on which another manager hands out the CPUs: the division as lines for it, nothing is written."""
     findings: List[Finding] = []
-    for name in have["managers"]:
-        lines = slurm_lines(found, have) if name.startswith("slurmd") and found.slices else kubelet_lines(found)
+    for name in have["managers"] if found.is_decided else ():
+        lines = slurm_lines(found, have) if name.startswith("slurmd") else kubelet_lines(found)
         where = "gres.conf" if name.startswith("slurmd") else "the KubeletConfiguration"
         findings.append(
             Finding(
