@@ -25,8 +25,8 @@ def test_processors_can_be_shared_among_the_nodes(host: Host) -> None:
     assert host.cpus % len(host.node_memory_mib) == 0
 
 
-def test_the_gpu_host_is_two_sockets_of_two_cores_of_two_threads() -> None:
-    assert (GPU_HOST.cpus, GPU_HOST.memory_mib) == (8, 3072)
+def test_the_gpu_host_is_two_sockets_of_three_cores_of_two_threads() -> None:
+    assert (GPU_HOST.cpus, GPU_HOST.memory_mib) == (12, 3072)
 
 
 def test_one_slot_is_narrower_and_one_has_no_node() -> None:
