@@ -72,6 +72,11 @@ class DatabaseHost(FakeHost):
     def state(self) -> dict[str, str]:
         return dict(json.loads(self.text(LOADED)))
 
+    def set_value(self, path: str, text: str) -> None:
+        super().set_value(path, text)
+        if path.endswith("/cgroup.procs") and path not in self.ignore:
+            self.put("/proc/%d/cgroup" % PID, "0::%s\n" % path[len("/sys/fs/cgroup") : -len("/cgroup.procs")])
+
     def kernel(self, path: str, text: str) -> str:
         name = path.rsplit("/", 1)[-1]
         if name in ("cpuset.cpus", "cpuset.mems") and not text.strip():
@@ -162,6 +167,7 @@ class DatabaseHost(FakeHost):
         self.put("/proc/%d/limits" % PID, rows)
         self.put("/proc/%d/oom_score_adj" % PID, found["OOMScoreAdjust"] + "\n")
         self.put("/proc/%d/cmdline" % PID, "/usr/sbin/mariadbd\0")
+        self.put("/proc/%d/cgroup" % PID, "0::/system.slice/mariadb.service\n")
         for name, text in (("cgroup.procs", "%d\n" % PID), ("memory.stat", "anon 100000000\nfile 5\nshmem 1000\n")):
             self.put(GROUP + "/" + name, text)
         self.realize(found)

@@ -123,6 +123,7 @@ def _server(host: Host, shown: Mapping[str, str], want: Mapping[str, Any]) -> Di
         if is_active
         else "",
         "reach": _reach(host, shown, group) if is_active and isinstance(limits, dict) else None,
+        "process_group": service.group_of(host.read("/proc/%d/cgroup" % pid)) if is_active and pid else None,
         "oom_score_adj": _word(host.read("/proc/%d/oom_score_adj" % pid)) if is_active and pid else None,
         "process_limits": service.parse_limits(host.read("/proc/%d/limits" % pid)) if is_active and pid else {},
     }

@@ -85,6 +85,11 @@ def parse_limits(text: Text) -> Dict[str, Tuple[str, str]]:
     return found
 
 
+def group_of(text: Text) -> Optional[str]:
+    """The control group (v2) of a process, from ``/proc/PID/cgroup``."""
+    return next((line[3:].strip() for line in lines(text) if line.startswith("0::/")), None)
+
+
 def assignments(host: Host, paths: Sequence[str]) -> List[Tuple[str, int, str, str]]:
     """``Key=value`` lines of unit files, as (path, line, key, value)."""
     found: List[Tuple[str, int, str, str]] = []

@@ -151,6 +151,17 @@ def test_what_is_changed_in_the_group_by_hand_is_put_back(tmp_path: Path, path: 
     assert host.tree() == before
 
 
+def test_a_server_that_was_moved_out_of_its_group_is_moved_back(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    case().apply(host)
+    before = host.tree()
+    host.put("/proc/525/cgroup", "0::/user.slice\n")
+    report = case().apply(host, "r2")
+    assert [result.step.id for result in report.steps] == ["mysql_isolation.mariadb.service.process"]
+    assert report.state == "changed"
+    assert host.tree() == before
+
+
 def test_set_property_at_run_time_is_put_back(tmp_path: Path) -> None:
     host = make(tmp_path)
     case().apply(host)

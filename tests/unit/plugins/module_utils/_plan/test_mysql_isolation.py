@@ -91,7 +91,7 @@ def server(**given: Any) -> dict[str, Any]:
         "shown": {"AllowedCPUs": "", "AllowedMemoryNodes": "", "DevicePolicy": "auto", "MemoryMax": "infinity"},
         "needs_reload": False, "drop_in": None, "foreign": [], "io_max": {}, "held_bytes": 5, "parent_cpus": "0-7",
         "group": {"memory.max": "max", "memory.high": "max", "cpuset.cpus": None, "io.max": None},
-        "parent_memory_nodes": "0-1", "reach": None, "oom_score_adj": "0", "process_limits": {}, "flavour": "mariadb",
+        "parent_memory_nodes": "0-1", "reach": None, "oom_score_adj": "0", "process_limits": {}, "process_group": None, "flavour": "mariadb",
         "version": "10.11.6", "live": {"innodb_buffer_pool_size": "1", "max_connections": "1"}, "config": {},
         "config_unread": [], "pool_failures": [],
     }  # fmt: skip
