@@ -95,6 +95,8 @@ class CallbackModule(CallbackBase):
         self.play: Any = None
         self.expected: set[str] = set()
         self.heard: set[str] = set()
+        # The host that a capture is of, by the host that audited it.
+        self.captured: dict[str, str] = {}
 
     # --- what Ansible calls
 
@@ -121,6 +123,7 @@ class CallbackModule(CallbackBase):
         if self._take(result) or ignore_errors:
             return
         name = result._host.get_name()
+        name = self.captured.get(name, name)
         document = self.documents.get(name)
         has_verdict = document is not None and document["state"] not in fleet.GOOD_STATES
         if has_verdict and result._task.action in VERDICTS:
@@ -180,7 +183,10 @@ class CallbackModule(CallbackBase):
     def _host_of(self, document: fleet.Document, name: str, result: Any) -> str:
         """The inventory's name of the host: it is not for the host to say who it is, but for a capture."""
         args = (getattr(result, "_task_fields", None) or {}).get("args") or {}
-        return document["host"] or name if isinstance(args, dict) and args.get("capture") else name
+        if not (isinstance(args, dict) and args.get("capture")):
+            return name
+        self.captured[name] = document["host"] or name
+        return self.captured[name]
 
     def _stamped(self, document: fleet.Document, host: str) -> fleet.Document:
         if document["mode"] == "apply" and document["run"] and fleet.count_done(document):
