@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +52,8 @@ VOLUME_BYTES = 5 * 2**30
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # What the first process of a booted systemd raises by itself.
 RAISED = ("fs.nr_open", "fs.file-max", "net.unix.max_dgram_qlen", "kernel.pid_max")
+# The role kernel sets it to 0 unless told otherwise.
+BALANCING = "kernel.numa_balancing"
 # Writing one zeroes the other (kernel Documentation/admin-guide/sysctl/vm.rst).
 TWINS = {"vm.dirty_ratio": "vm.dirty_bytes", "vm.dirty_background_ratio": "vm.dirty_background_bytes"}
 
@@ -126,7 +127,7 @@ class Target:
         _undo_leftovers()
 
     def _record_originals(self) -> None:
-        names = [*self.wanted["sysctls"], *TWINS.values(), *RAISED]
+        names = [*self.wanted["sysctls"], *TWINS.values(), *RAISED, BALANCING]
         values = {name: _sysctl_path(name).read_text().strip() for name in names if _sysctl_path(name).exists()}
         _write_json(_ORIGINALS, {"sysctls": values, "thp": chosen(THP.read_text())})
 
@@ -171,8 +172,7 @@ class Target:
     # --- use
 
     def ssh(self, command: str, *, text: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([*self.ssh_argv(), command], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, check=False)  # fmt: skip
+        done = subprocess.run([*self.ssh_argv(), command], input=text, capture_output=True, text=True, check=False)
         if check and done.returncode != 0:
             raise LabError(f"on the target: {command.splitlines()[0][:200]}: {done.stderr.strip() or done.stdout.strip()}",
                            hint=f"read {STATE / 'console.log'}")  # fmt: skip

@@ -16,4 +16,4 @@ else
         -r requirements.txt -r requirements-bench.txt
     echo "$want" >"$venv/.stamp"
 fi
-PATH=$PWD/$venv/bin:$PATH exec "$venv/bin/python" bench/bench.py "$@"
+PATH=$PWD/$venv/bin:$PATH exec "$venv/bin/python" -m bench.bench "$@"
