@@ -24,7 +24,7 @@ WHY = {
     "io.max": "limits hold with every scheduler, also with none",
     "io.weight": "the share of a disk that is contended, where bfq or io.cost is on",
     "oom_score_adj": "who is killed first when the host runs out of memory",
-    "process": "limits of a control group hold for the processes in it only",
+    "cgroup.procs": "limits of a control group hold for the processes in it only",
     "restart": "limits of a process are set when it starts",
 }
 
@@ -91,18 +91,15 @@ def process_steps(server: Mapping[str, Any], wall: Mapping[str, Any], not_ours: 
 
 
 def moved_steps(server: Mapping[str, Any]) -> List[Step]:
-    """A server that was moved out of its unit's group is behind no wall at all."""
-    now, pid = server["process_group"], str(server["pid"])
+    """A server that was moved out of its unit's group is behind no wall at all.
+
+    Never moved out again by an undo: its number may be another process's by then.
+    """
+    now = server["process_group"]
     if now is None or now == server["control_group"] or not isinstance(server["group"], dict):
         return []
-    place = CGROUP + "%s/cgroup.procs"
-    undo = Step(
-        "undo." + step_id(server, "process"), "value", place % now, server["control_group"], pid, WHY["process"], SOURCE
-    )
-    target = place % server["control_group"]
-    return [
-        Step(step_id(server, "process"), "value", target, now, pid, WHY["process"], "cgroup-v2 document", undo=undo)
-    ]
+    undo = _undo_by_reload(server, "process")
+    return [_value(server, "cgroup.procs", now, str(server["pid"]), "process", undo)]
 
 
 def _value(
