@@ -20,7 +20,7 @@ from fakes import FakeHost, Program
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Text
-from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_volumes
+from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_mounts
 
 GIB = 2**30
 OK = Result(0, "", "")
@@ -236,13 +236,13 @@ class DiskHost(FakeHost):
         return OK
 
     def _sh(self, argv: Sequence[str], stdin: str) -> Result:
-        """The scripts of _plan/xfs_volumes, known by their text."""
+        """The scripts of _plan/xfs_mounts, known by their text."""
         path, is_mounted = argv[4], argv[4] in dict(self.mounts())
-        if argv[2] == xfs_volumes.RMDIR:
+        if argv[2] == xfs_mounts.RMDIR:
             return self._rmdir(["rmdir", path], "") if os.path.isdir(self.root + path) else OK
-        if argv[2] == xfs_volumes.UMOUNT:
+        if argv[2] == xfs_mounts.UMOUNT:
             return self._umount(["umount", path], "") if is_mounted else OK
-        assert argv[2] == xfs_volumes.MOUNT_AS_BEFORE
+        assert argv[2] == xfs_mounts.MOUNT_AS_BEFORE
         return OK if is_mounted else self._attach(argv[6], path, argv[5].split(","))
 
     def _xfs_spaceman(self, argv: Sequence[str], stdin: str) -> Result:

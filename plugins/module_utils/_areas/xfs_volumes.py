@@ -12,7 +12,7 @@ from .._engine.engine import Area
 from .._engine.host import Host
 from .._engine.values import Unknown
 from .._observe import unit, volumes, xfs
-from .._plan import xfs_commands, xfs_devices, xfs_files, xfs_volumes
+from .._plan import xfs_commands, xfs_files, xfs_identity, xfs_volumes
 
 SPEC: Dict[str, Any] = {
     "volumes": {
@@ -55,13 +55,17 @@ def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
     have = volumes.shared(host)
     have["page_bytes"] = volumes.page_bytes(host) if _asks_for_small_pages(want) else None
     have["volumes"] = [_volume(host, have, volume) for volume in want["volumes"]]
+    # Only where nothing is wanted yet: the inventory of a host that was tuned by hand.
+    have["others"] = (
+        [_unnamed(host, have, volume) for volume in volumes.unnamed(host, have)] if not want["volumes"] else []
+    )
     shown = unit.show(host, [seen["unit"]["name"] for seen in have["volumes"] if _has_unit(seen)], _SHOWN)
     for volume, seen in zip(want["volumes"], have["volumes"]):
         seen["unit"]["shown"] = shown.get(seen["unit"]["name"]) if isinstance(shown, dict) else None
         seen["live"] = xfs_volumes.live(volume, seen)
         seen["kept"] = False
     for volume, seen in zip(want["volumes"], have["volumes"]):
-        seen["kept"] = xfs_devices.is_made(volume, seen, have)
+        seen["kept"] = xfs_identity.is_made(volume, seen, have)
         if xfs_volumes.needs_fresh_mount(volume, seen):
             seen["openers"] = volumes.openers(host, volume["mount_point"])
         if _is_blank(seen) and not seen["kept"]:
@@ -70,10 +74,15 @@ def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _volume(host: Host, have: Mapping[str, Any], volume: Mapping[str, Any]) -> Dict[str, Any]:
-    uuid = xfs_devices.expected_uuid(volume, have, "filesystem")
+    uuid = xfs_identity.expected_uuid(volume, have, "filesystem")
     seen = volumes.volume(host, have, volume, xfs_files.unit_name(volume["mount_point"]), uuid)
     seen["uuid"] = uuid
     return seen
+
+
+def _unnamed(host: Host, have: Mapping[str, Any], volume: Mapping[str, Any]) -> Any:
+    seen = volumes.volume(host, have, volume, xfs_files.unit_name(volume["mount_point"]), None)
+    return xfs_volumes.live(volume, seen)
 
 
 def _has_unit(seen: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ not answer: nothing is probed on a device that is in use, and a mounted volume c
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -66,6 +67,7 @@ def volume(host: Host, common: Mapping[str, Any], wanted: Mapping[str, Any], uni
         "unit": _unit(host, unit),
         "generated": _generated(host, unit),
         "missing_folders": _missing_folders(host, path),
+        "real_path": _real_path(host, path),
         "openers": None,
         "dry_run": None,
     }
@@ -112,7 +114,51 @@ def openers(host: Host, path: str) -> List[str]:
         inside = [place for place in places if place and (place == path or place.startswith(path + "/"))]
         if inside:
             found.append("%s (%s) has %s" % (_word(host.read(base + "comm")) or "?", pid, inside[0]))
-    return found
+    mounted = mounts.parse_mountinfo(host.read("/proc/self/mountinfo"))
+    below = (
+        [mount.mount_point for mount in mounted if mount.mount_point.startswith(path + "/")]
+        if isinstance(mounted, list)
+        else []
+    )
+    return found + ["%s is mounted below it" % place for place in below]
+
+
+def unnamed(host: Host, common: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """XFS filesystems that are mounted for data, as a want would name them: for the inventory of a hand-made host."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for mount in _all(common):
+        path = mount.mount_point
+        if mount.fs_type != "xfs" or mount.root != "/" or mount.device in found or path.split("/")[1] in _SYSTEM:
+            continue
+        name = _name(host.readlink("/sys/dev/block/" + mount.device))
+        members = host.listdir("/sys/block/%s/slaves" % name) if name.startswith("md") else [name]
+        raid = md.array(host, name).level if name.startswith("md") else None
+        words = re.sub("[^a-z0-9]+", "-", path.lower()).strip("-")[:32].strip("-")
+        if name and words and (raid is None or raid[4:] in ("0", "1", "10")):
+            devices = [_stable_id(host, member) for member in members]
+            found[mount.device] = {
+                "name": words,
+                "devices": devices,
+                "mount_point": path,
+                "raid": {"level": raid} if raid else None,
+            }
+    return list(found.values())
+
+
+# Filesystems there belong to the system.
+_SYSTEM = ("", "boot", "etc", "proc", "root", "run", "sys", "usr", "var")
+# Names below /dev/disk/by-id, the most telling kind first.
+_KINDS_OF_ID = ("nvme-", "ata-", "scsi-", "wwn-", "virtio-", "dm-name-", "")
+
+
+def _stable_id(host: Host, name: str) -> str:
+    number = _word(host.read("/sys/class/block/%s/dev" % name))
+    _properties, links = block.parse_udev_data(host.read("/run/udev/data/b" + number))
+    ids = sorted(link[len("disk/by-id/") :] for link in links if link.startswith("disk/by-id/"))
+    # nvme-eui.… and nvme-nvme.… tell people less than model and serial.
+    ids.sort(key=lambda one: (re.match(r"nvme-(eui|nvme|uuid)\.", one) is not None, len(one)))
+    best = [one for kind in _KINDS_OF_ID for one in ids if one.startswith(kind)]
+    return _BY_ID + best[0] if best else name
 
 
 def page_bytes(host: Host) -> Optional[int]:
@@ -310,6 +356,23 @@ def _missing_folders(host: Host, path: str) -> List[str]:
         missing.insert(0, path)
         path = path.rsplit("/", 1)[0]
     return missing
+
+
+def _real_path(host: Host, path: str) -> str:
+    """A path without symbolic links in it, as mountinfo would show it."""
+    done: List[str] = []
+    todo = path.split("/")[1:]
+    for _hop in range(200):
+        if not todo:
+            break
+        part = todo.pop(0)
+        target = host.readlink("/" + "/".join([*done, part]))
+        if target is None:
+            done = done[:-1] if part == ".." else done + ([part] if part not in ("", ".") else [])
+            continue
+        done = [] if target.startswith("/") else done
+        todo = target.split("/") + todo
+    return "/" + "/".join(done)
 
 
 def _backing(host: Host, mounted: Union[List[mounts.Mount], Unknown]) -> List[str]:

@@ -10,7 +10,9 @@ from typing import Any, List, Mapping, Tuple
 
 from .._engine.units import format_size, parse_size
 from .._engine.values import Finding, Unknown
-from . import xfs_commands, xfs_devices, xfs_files, xfs_options
+from . import xfs_commands, xfs_options
+from .xfs_identity import finding
+from .xfs_places import hidden_files, other_lines, other_units
 
 GEOMETRY_SOURCE = "mkfs.xfs(8), xfs(5)"
 
@@ -22,12 +24,12 @@ def of_volume(
     findings = _array(volume, seen) if seen["array"] else []
     if is_made:
         findings += _geometry(volume, seen) + _busy(volume, seen)
-    return findings + _other_lines(volume, seen) + _other_units(volume, seen) + _hidden_files(volume, seen, is_made)
+    return findings + other_lines(volume, seen) + other_units(volume, seen) + hidden_files(volume, seen, is_made)
 
 
 def unseen(volume: Mapping[str, Any], reason: Unknown) -> Finding:
     why = "what is mounted or what fstab wants cannot be seen, so the volume can neither be called right nor wrong"
-    return _finding(
+    return finding(
         volume,
         "unseen",
         "warn",
@@ -49,14 +51,14 @@ def _geometry(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Findin
         reason = geometry or Unknown("no geometry")
         why = "the geometry of the filesystem cannot be read"
         return [
-            _finding(
+            finding(
                 volume, "geometry-unseen", "warn", path, "readable", reason, why, "xfs_info %s" % path, GEOMETRY_SOURCE
             )
         ]
     rows = _differences(volume, seen, geometry)
     why = "it was fixed when the filesystem was made, so it is told and never changed: a filesystem with data is not made anew"
     return [
-        _finding(
+        finding(
             volume, "mkfs-geometry", "warn", key, expected, observed, "%s; %s" % (about, why),
             "accept it by setting the variable to what is there, or move the data and make the volume anew by hand", GEOMETRY_SOURCE,
         )
@@ -118,7 +120,7 @@ def _array(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
             why = "the array was made otherwise; it is told and never rebuilt by us"
             fix = "accept it by setting raid to what is there; mdadm --detail %s" % array["node"]
             findings.append(
-                _finding(
+                finding(
                     volume,
                     "array-geometry",
                     "warn",
@@ -134,7 +136,7 @@ def _array(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
     if strangers and len(array["members"]) > len(seen["devices"]):
         why = "the array has members that the inventory does not name"
         findings.append(
-            _finding(
+            finding(
                 volume,
                 "array-geometry",
                 "warn",
@@ -149,7 +151,7 @@ def _array(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
     if array["degraded"]:
         why = "the array runs with %d member(s) missing: the next failure loses data" % array["degraded"]
         findings.append(
-            _finding(
+            finding(
                 volume,
                 "array-degraded",
                 "fail",
@@ -163,7 +165,7 @@ def _array(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
         )
     if array["action"] not in (None, "idle", "frozen"):
         findings.append(
-            _finding(
+            finding(
                 volume,
                 "array-busy",
                 "info",
@@ -189,7 +191,7 @@ def _busy(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
         " and %d more" % (len(seen["openers"]) - 5) if len(seen["openers"]) > 5 else ""
     )
     return [
-        _finding(
+        finding(
             volume,
             "busy",
             "block",
@@ -202,102 +204,3 @@ def _busy(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
             blocks,
         )
     ]
-
-
-def _other_lines(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
-    """More than one line of fstab for the mount point or the device."""
-    path = volume["mount_point"]
-    here = [line for line in seen["fstab"] if line["mount_point"] == path]
-    own = [line for line in here if line["is_target"]][:1] or here[:1]
-    findings: List[Finding] = []
-    for line in seen["fstab"]:
-        if line in own:
-            continue
-        where = "/etc/fstab:%d" % line["number"]
-        why = "a second line for %s: which of them counts is left to chance" % (
-            "this mount point" if line["mount_point"] == path else "this device"
-        )
-        fix = "take line %d out of /etc/fstab; line %s is the one that is kept" % (
-            line["number"],
-            own[0]["number"] if own else "of this volume",
-        )
-        findings.append(
-            _finding(
-                volume,
-                "duplicate-fstab",
-                "fail" if line["mount_point"] == path else "warn",
-                where,
-                "one line",
-                line["text"].strip(),
-                why,
-                fix,
-                "fstab(5)",
-            )
-        )
-    return findings
-
-
-def _other_units(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]:
-    """Mount units of others for the same path, and drop-ins that change ours."""
-    unit = seen["unit"]
-    foreign = list(unit["foreign"])
-    if isinstance(unit["text"], str) and not unit["text"].startswith(xfs_files.MARK):
-        foreign.insert(0, xfs_files.UNIT_FOLDER + unit["name"])
-    why = "this file decides how systemd mounts the volume, whatever fstab or our unit says"
-    return [
-        _finding(
-            volume,
-            "foreign-unit",
-            "fail",
-            path,
-            "no unit of others",
-            path,
-            why,
-            "remove the file, or leave the volume to its owner",
-            "systemd.mount(5)",
-        )
-        for path in foreign + list(unit["drop_ins"])
-    ]
-
-
-def _hidden_files(volume: Mapping[str, Any], seen: Mapping[str, Any], is_made: bool) -> List[Finding]:
-    """Files in the folder that a mount would hide."""
-    if not seen["entries"] or seen["mount"]:
-        return []
-    observed = "%d entries" % seen["entries"]
-    fix = "look at them: ls -la %s; move them away" % volume["mount_point"]
-    if is_made:
-        why = "something wrote here while the volume was not mounted; the mount hides those files"
-        return [
-            _finding(
-                volume,
-                "mount-hides-files",
-                "warn",
-                volume["mount_point"],
-                "an empty folder",
-                observed,
-                why,
-                fix,
-                "mount(8)",
-            )
-        ]
-    return [
-        xfs_devices.block(
-            volume,
-            "mount-hides-files",
-            volume["mount_point"],
-            "an empty folder",
-            observed,
-            "an empty new volume would hide these files from whoever uses them",
-            fix,
-        )
-    ]
-
-
-def _finding(
-    volume: Mapping[str, Any], name: str, level: str, subject: str, expected: Any, observed: Any, why: str, fix: str, source: str,
-    blocks: Tuple[str, ...] = (),
-) -> Finding:  # fmt: skip
-    return Finding(
-        "xfs." + name, level, "%s: %s" % (volume["name"], subject), expected, observed, why, fix, source, blocks
-    )

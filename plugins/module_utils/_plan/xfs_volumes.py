@@ -14,19 +14,14 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._engine.units import format_size, parse_size
 from .._engine.values import Finding, Step, Unknown
-from . import xfs_commands, xfs_devices, xfs_files, xfs_findings, xfs_options, xfs_wants
+from . import xfs_commands, xfs_devices, xfs_files, xfs_findings, xfs_mounts, xfs_options, xfs_wants
+from .xfs_identity import expected_uuid, is_made
+from .xfs_limits import kernel_refusals
 
 check_want = xfs_wants.check_want
 
-# mkfs.xfs discards the whole device first, which takes a slow disk minutes; a mount may replay a log.
-MKFS_DEADLINE_S, MOUNT_DEADLINE_S = 1800.0, 600.0
-# mkfs.xfs leaves out a last group below 16 MiB, so less than this is no growth of the device.
-GROWTH_MIN = xfs_wants.AG_MIN
-
-# Undoing what a killed run may never have done: each of these does nothing where there is nothing to do.
-RMDIR = 'test ! -d "$1" || rmdir "$1"'
-UMOUNT = '! mountpoint -q "$1" || umount "$1"'
-MOUNT_AS_BEFORE = 'mountpoint -q "$1" || mount -t xfs -o "$2" "$3" "$1"'
+# mkfs.xfs discards the whole device first, which takes a slow disk minutes.
+MKFS_DEADLINE_S = 1800.0
 
 Volume = Mapping[str, Any]
 Pair = Tuple[Volume, Mapping[str, Any]]
@@ -37,7 +32,7 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     if isinstance(have["mounts"], Unknown) or isinstance(have["fstab"], Unknown):
         return []
     pairs = [(volume, _seen(volume, have)) for volume in want["volumes"]]
-    pairs = [pair for pair in pairs if not xfs_devices.kernel_refusals(pair[0], have)]
+    pairs = [pair for pair in pairs if not kernel_refusals(pair[0], have)]
     stages = {volume["name"]: xfs_devices.stage(volume, seen, have) for volume, seen in pairs}
     made = [pair for pair in pairs if stages[pair[0]["name"]] == xfs_devices.MADE]
     new = [pair for pair in pairs if stages[pair[0]["name"]] in (xfs_devices.FORMAT, xfs_devices.CREATE)]
@@ -59,15 +54,15 @@ def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
         if unseen:
             findings.append(xfs_findings.unseen(volume, unseen[0]))
             continue
-        findings += xfs_devices.kernel_refusals(volume, have)
+        findings += kernel_refusals(volume, have)
         findings += xfs_devices.refusals(volume, seen, have)
-        findings += xfs_findings.of_volume(volume, seen, have, xfs_devices.is_made(volume, seen, have))
+        findings += xfs_findings.of_volume(volume, seen, have, is_made(volume, seen, have))
     return findings
 
 
 def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
-    """The volumes that are mounted, as they would be written in the inventory."""
-    return {"volumes": [seen["live"] for seen in have["volumes"] if seen["live"]]}
+    """The volumes that are mounted, as they would be written in the inventory; all of the host's where none is wanted."""
+    return {"volumes": [about for about in [seen["live"] for seen in have["volumes"]] + have["others"] if about]}
 
 
 def live(volume: Volume, seen: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
@@ -92,7 +87,7 @@ def live(volume: Volume, seen: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     about["inode64"] = "inode32" not in options
     sizes = [option.partition("=")[2] for option in options if option.startswith("allocsize=")]
     about["allocsize"] = format_size(parse_size(sizes[0])) if sizes else None
-    lines = _lines_at(volume, seen)
+    lines = xfs_mounts.lines_at(volume, seen)
     about["mount_by"] = "unit" if isinstance(seen["unit"]["text"], str) else ("fstab" if lines else None)
     for line in lines[:1]:
         own = ("noatime", "inode64", "allocsize", "nofail", "defaults")
@@ -110,7 +105,7 @@ def needs_fresh_mount(volume: Volume, seen: Mapping[str, Any]) -> bool:
 
 def _make(volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     """The array and the filesystem.  They have no undo: what they made stays, and the next run goes on from it."""
-    uuid = str(xfs_devices.expected_uuid(volume, have, "filesystem"))
+    uuid = str(expected_uuid(volume, have, "filesystem"))
     steps: List[Step] = []
     node = seen["target"]["path"] if seen["target"] else xfs_commands.array_node(volume)
     if volume.get("raid") and not seen["array"]:
@@ -118,14 +113,18 @@ def _make(volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any]) -> L
             volume, _array_digits(volume, have, mdadm=True), [one["path"] for one in seen["devices"]]
         )
         why = "RAID %d over %d devices that are all blank and unused" % (volume["raid"]["level"], len(seen["devices"]))
-        steps.append(_run(volume, "array", node, "no array", " ".join(argv[3:5]), argv, why, "mdadm(8)", "destructive"))
+        steps.append(
+            xfs_mounts.run_step(
+                volume, "array", node, "no array", " ".join(argv[3:5]), argv, why, "mdadm(8)", "destructive"
+            )
+        )
     argv = xfs_commands.mkfs_argv(volume, uuid, node, seen["array"])
     why = "the device is blank; the geometry cannot be changed later"
     required = tuple(step.id for step in steps)
     deadline = MKFS_DEADLINE_S
     return [
         *steps,
-        _run(
+        xfs_mounts.run_step(
             volume, "mkfs", node, "blank", "xfs " + uuid, argv, why, xfs_wants.MKFS, "destructive", required, deadline
         ),
     ]
@@ -140,19 +139,19 @@ def _keep(
     """
     steps = _arrays_file(pairs, have, files, suffix, needed)
     for volume, seen in pairs:
-        steps += _folders(volume, seen, needed)
+        steps += xfs_mounts.folders(volume, seen, needed)
     text = files["fstab"] or ""
     for volume, seen in pairs:
         text = _fstab_for(volume, seen, have, text)
     why = "without its line a volume is gone after the next boot, and a wrong one mounts it otherwise"
     steps += _file("fstab", xfs_files.FSTAB, text, files, suffix, why, "fstab(5)", needed)
     for volume, seen in pairs:
-        steps += _unit_files(volume, seen, have, needed)
+        steps += xfs_mounts.unit_files(volume, seen, have, needed)
     reload_for = tuple(step.id for step in steps if step.kind == "file" and not step.id.startswith("mdadm-conf"))
-    if have["has_systemd"] and (reload_for or any(_is_stale(volume, seen, have) for volume, seen in pairs)):
-        steps.append(_daemon_reload(suffix, reload_for))
+    if have["has_systemd"] and (reload_for or any(xfs_mounts.is_stale(volume, seen, have) for volume, seen in pairs)):
+        steps.append(xfs_mounts.daemon_reload(suffix, reload_for))
     for volume, seen in pairs:
-        steps += _unit_enabled(volume, seen, needed) + _mounts(volume, seen, needed)
+        steps += xfs_mounts.unit_enabled(volume, seen, needed) + xfs_mounts.mounts(volume, seen, needed)
     return steps
 
 
@@ -193,35 +192,14 @@ def _with_array(
     return xfs_files.append_line(text, xfs_files.mdadm_line(node, metadata, digits))
 
 
-def _folders(volume: Volume, seen: Mapping[str, Any], needed: Tuple[str, ...]) -> List[Step]:
-    steps: List[Step] = []
-    for number, path in enumerate(seen["missing_folders"]):
-        name = "mount-point" + (".%d" % number if number else "")
-        undo = ["sh", "-c", RMDIR, "rmdir", path]
-        argv = ["mkdir", "-m", "0755", path]
-        steps.append(
-            _run(
-                volume,
-                name,
-                path,
-                "missing",
-                "a folder",
-                argv,
-                "a mount needs its folder",
-                "mkdir(1)",
-                requires=needed,
-                undo=undo,
-            )
-        )
-    return steps
-
-
 def _fstab_for(volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any], text: str) -> str:
     """fstab with the volume's line as wanted (or without it, where a unit mounts the volume)."""
-    uuid = _uuid(volume, seen, have)
+    uuid = xfs_mounts.uuid_now(volume, seen, have)
     options = xfs_options.wanted_options(volume)
     own = [
-        line for line in _lines_at(volume, seen) if line["is_target"] or line["spec"].lower() == "uuid=" + uuid.lower()
+        line
+        for line in xfs_mounts.lines_at(volume, seen)
+        if line["is_target"] or line["spec"].lower() == "uuid=" + uuid.lower()
     ]
     if volume["mount_by"] == "unit":
         return _without(text, own[0]["text"]) if own else text
@@ -244,232 +222,8 @@ def _without(text: str, line: str) -> str:
     return xfs_files.replace_line(text, _place(text, line), "") if line in text.splitlines() else text
 
 
-def _unit_files(
-    volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any], needed: Tuple[str, ...]
-) -> List[Step]:
-    """The mount unit as wanted; one of ours is taken away when fstab is to mount the volume."""
-    unit, text = seen["unit"], seen["unit"]["text"]
-    if isinstance(text, Unknown):
-        return []
-    path = xfs_files.UNIT_FOLDER + unit["name"]
-    wanted: Optional[str] = None
-    if volume["mount_by"] == "unit":
-        options = xfs_options.wanted_options(volume)
-        wanted = xfs_files.unit_text(volume["name"], _uuid(volume, seen, have), volume["mount_point"], options)
-    ours = text is None or text.startswith(xfs_files.MARK)
-    if text == wanted or not ours:
-        return []
-    steps: List[Step] = []
-    if wanted is None and unit["links"]:
-        steps.append(_switch_unit(volume, unit["name"], "disable", needed))
-    why = "systemd mounts the volume by this unit at each boot"
-    name = "volume.%s.unit" % volume["name"]
-    return [*steps, Step(name, "file", path, text, wanted, why, "systemd.mount(5)", needs="reload", requires=needed)]
-
-
-def _unit_enabled(volume: Volume, seen: Mapping[str, Any], needed: Tuple[str, ...]) -> List[Step]:
-    text = seen["unit"]["text"]
-    foreign = isinstance(text, str) and not text.startswith(xfs_files.MARK)
-    if volume["mount_by"] != "unit" or foreign:
-        return []
-    link = xfs_files.unit_link(seen["unit"]["name"], xfs_options.wanted_options(volume))
-    return [] if seen["unit"]["links"] == [link] else [_switch_unit(volume, seen["unit"]["name"], "reenable", needed)]
-
-
-def _switch_unit(volume: Volume, unit: str, verb: str, needed: Tuple[str, ...]) -> Step:
-    reverse = {"reenable": "disable", "disable": "enable"}[verb]
-    why = "an enabled unit is started at boot"
-    argv, undo = ["systemctl", verb, unit], ["systemctl", reverse, unit]
-    return _run(
-        volume,
-        "enable" if verb != "disable" else "disable",
-        unit,
-        reverse + "d",
-        verb + "d",
-        argv,
-        why,
-        "systemctl(1)",
-        requires=needed,
-        undo=undo,
-    )
-
-
-def _is_stale(volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any]) -> bool:
-    """Whether systemd goes by an older fstab or unit than the one on disk."""
-    if volume["mount_by"] == "unit":
-        return bool((seen["unit"]["shown"] or {}).get("NeedDaemonReload") == "yes")
-    made, right = seen["generated"], _lines_at(volume, seen)
-    if made is None or not right:
-        return False
-    options = xfs_options.wanted_options(volume)
-    line = {
-        "spec": "UUID=" + made.get("What", "").rsplit("/", 1)[-1],
-        "fs_type": made.get("Type", ""),
-        "options": made.get("Options", "").split(","),
-    }
-    # systemd keeps nofail for itself from version 254 on.
-    return not xfs_files.line_is_right(
-        line, _uuid(volume, seen, have), [o for o in options if o not in xfs_options.USER_SPACE]
-    )
-
-
-def _daemon_reload(suffix: str, requires: Tuple[str, ...]) -> Step:
-    argv = ("systemctl", "daemon-reload")
-    why = "systemd makes its mount units of fstab and of unit files only when told"
-    undo = Step("undo.daemon-reload" + suffix, "run", "systemd", "new", "old", why, "systemctl(1)", argv=argv)
-    return Step(
-        "daemon-reload" + suffix,
-        "run",
-        "systemd",
-        "old",
-        "new",
-        why,
-        "systemctl(1)",
-        "reload",
-        argv=argv,
-        undo=undo,
-        requires=requires,
-    )
-
-
-def _mounts(volume: Volume, seen: Mapping[str, Any], needed: Tuple[str, ...]) -> List[Step]:
-    """Mount it, or bring back lost options, then grow into a device that grew."""
-    path, mount = volume["mount_point"], seen["mount"]
-    steps: List[Step] = []
-    remount, fresh = xfs_options.lost(volume, mount) if mount else ([], [])
-    if fresh:
-        old = ["sh", "-c", MOUNT_AS_BEFORE, "mount", path, xfs_options.mount_options(mount), seen["target"]["node"]]
-        why = "XFS takes %s only at a mount: a remount accepts it and changes nothing" % ", ".join(fresh)
-        steps.append(
-            _run(
-                volume,
-                "umount",
-                path,
-                "mounted without " + ", ".join(fresh),
-                "not mounted",
-                ["umount", path],
-                why,
-                xfs_options.SOURCE,
-                "disruptive",
-                needed,
-                MOUNT_DEADLINE_S,
-                undo=old,
-            )
-        )
-    elif remount:
-        argv = _remount(path, xfs_options.remount_options(mount, remount))
-        undo = _remount(path, xfs_options.remount_options(mount))
-        before = ",".join(mount["options"])
-        steps.append(
-            _run(
-                volume,
-                "remount",
-                path,
-                before,
-                ",".join(remount),
-                argv,
-                "the kernel has lost what was wanted",
-                xfs_options.SOURCE,
-                "disruptive",
-                needed,
-                undo=undo,
-            )
-        )
-    if fresh or not mount:
-        required = needed + tuple(step.id for step in steps)
-        argv = ["systemctl", "start", seen["unit"]["name"]] if volume["mount_by"] == "unit" else ["mount", path]
-        steps.append(
-            _run(
-                volume,
-                "mount",
-                path,
-                "not mounted",
-                "mounted",
-                argv,
-                "the volume is there and not mounted",
-                "mount(8)",
-                requires=required,
-                deadline_s=MOUNT_DEADLINE_S,
-                undo=["sh", "-c", UMOUNT, "umount", path],
-                needs="nothing",
-            )
-        )
-    return steps + _growth(volume, seen, tuple(step.id for step in steps if not step.id.endswith(".remount")))
-
-
-def _growth(volume: Volume, seen: Mapping[str, Any], required: Tuple[str, ...]) -> List[Step]:
-    geometry, target = seen["geometry"], seen["target"]
-    if not isinstance(geometry, Mapping) or not target or target["size"] is None:
-        return []
-    if target["size"] - geometry["size_bytes"] < GROWTH_MIN:
-        return []
-    why = "the device is larger than its filesystem; growing is safe for the data, but XFS cannot shrink again"
-    argv = ["xfs_growfs", "-d", volume["mount_point"]]
-    return [
-        _run(
-            volume,
-            "grow",
-            volume["mount_point"],
-            geometry["size_bytes"],
-            target["size"],
-            argv,
-            why,
-            "xfs_growfs(8)",
-            "disruptive",
-            required,
-            MOUNT_DEADLINE_S,
-            needs="nothing",
-        )
-    ]
-
-
-def _remount(path: str, options: str) -> List[str]:
-    # Nothing is read from fstab or mountinfo, so the options are exactly these.
-    return ["mount", "--options-source=disable", "-o", "remount," + options, path]
-
-
-def _run(
-    volume: Volume, name: str, target: str, before: Any, after: Any, argv: Sequence[str], why: str, source: str,
-    risk: str = "safe", requires: Tuple[str, ...] = (), deadline_s: float = 120.0, undo: Sequence[str] = (), needs: str = "",
-) -> Step:  # fmt: skip
-    full = "volume.%s.%s" % (volume["name"], name)
-    needs = needs or ("remount" if risk == "disruptive" else "nothing")
-    back: Optional[Step] = None
-    if undo:
-        back = Step(
-            "undo." + full, "run", target, after, before, why, source, needs, risk, tuple(undo), deadline_s=deadline_s
-        )
-    return Step(
-        full,
-        "run",
-        target,
-        before,
-        after,
-        why,
-        source,
-        needs,
-        risk,
-        tuple(argv),
-        deadline_s=deadline_s,
-        undo=back,
-        requires=requires,
-    )
-
-
-def _lines_at(volume: Volume, seen: Mapping[str, Any]) -> List[Mapping[str, Any]]:
-    return [line for line in seen["fstab"] if line["mount_point"] == volume["mount_point"]]
-
-
-def _uuid(volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any]) -> str:
-    """The UUID that the filesystem has, or the one that we are going to give it."""
-    found = seen["signatures"]
-    if isinstance(found, list) and found and found[0]["kind"] == "xfs":
-        return str(found[0]["uuid"])
-    return str(xfs_devices.expected_uuid(volume, have, "filesystem"))
-
-
 def _array_digits(volume: Volume, have: Mapping[str, Any], mdadm: bool = False) -> str:
-    digits = str(xfs_devices.expected_uuid(volume, have, "array")).replace("-", "")
+    digits = str(expected_uuid(volume, have, "array")).replace("-", "")
     return ":".join(digits[start : start + 8] for start in range(0, 32, 8)) if mdadm else digits
 
 

@@ -90,6 +90,8 @@ def changed(root: Path, to: dict[str, Any]) -> Quiet:
         pid, name = process.split()
         host.put("/proc/%s/comm" % pid, name + "\n")
         host.link("/proc/%s/fd/7" % pid, path)
+    for path, target in to.get("links", {}).items():
+        host.link(path, target)
     for path in to.get("gone", []) + to.get("folder", []):
         place = Path(host.root + path)
         shutil.rmtree(place) if place.is_dir() else place.unlink()
@@ -313,6 +315,31 @@ def test_a_mounted_volume_costs_one_command(tmp_path: Path) -> None:
     make(tmp_path)
     assert engine.look(AREA, want(SCRATCH), Counting(tmp_path)).steps == ()
     assert asked == ["xfs_spaceman -c info /scratch"]
+
+
+def test_a_hand_made_host_gives_its_inventory(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    host.mounted("/srv/Db_1", "nvme0n1", ["noatime"])
+    host.store("nvme0n1", xfs_content("0-1", "x", agcount=4))
+    host.mounted("/var", "nvme1n1", [])
+    report = Case(AREA, want(), make, DiskHost).check(host)
+    first, second = report.after["volumes"]
+    assert first["name"] == "scratch"
+    assert first["devices"] == ["/dev/disk/by-id/nvme-QEMU_S2"]
+    assert first["options"] == ["x-mine"]
+    assert second["name"] == "srv-db-1"
+    assert second["devices"] == ["/dev/disk/by-id/nvme-QEMU_S0"]
+    assert (second["agcount"], second["allocsize"], second["mount_by"]) == (4, None, None)
+    AREA.check_want(want(*[dict(about, mount_by="fstab") for about in (first, second)]))
+
+
+def test_an_array_in_the_inventory_of_a_hand_made_host(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    Case(AREA, want(STRIPED), make, DiskHost).apply(host)
+    found = Case(AREA, want(), make, DiskHost).check(host).after["volumes"]
+    second = next(about for about in found if "raid" in about)
+    assert second["devices"] == ["/dev/disk/by-id/nvme-QEMU_S0", "/dev/disk/by-id/nvme-QEMU_S1"]
+    assert second["raid"] == {"level": 0, "metadata": "1.2", "chunk": "512k"}
 
 
 def test_a_sparse_capture_is_unknown(tmp_path: Path) -> None:
