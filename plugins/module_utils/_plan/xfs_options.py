@@ -163,7 +163,7 @@ def remount_options(mount: Mapping[str, Any], changes: Sequence[str] = ()) -> st
 
 def mount_options(mount: Mapping[str, Any]) -> str:
     """The options to mount a filesystem again just as it was."""
-    live = [option for option in mount["options"] if option in FLAGS]
+    live = [option for option in [*mount["options"], *mount["super_options"]] if option in FLAGS]
     live += [o for o in mount["super_options"] if name_of(o) in _XFS and name_of(o) not in ("noquota", "attr2")]
     return ",".join(dict.fromkeys(live)) or "rw"
 
