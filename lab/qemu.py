@@ -34,8 +34,10 @@ class Accel:
 
 # A plain model boots faster under translation than `max`, whose features cost more than they
 # give. Family 6 model 28 is an in-order Atom: the kernel knows that it does not speculate, so the
-# guest pays for no mitigation; and only with an Intel name does it see the threads of a core.
-TCG = Accel("tcg", "qemu64,vendor=GenuineIntel,family=6,model=28,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,-svm")
+# guest pays for no mitigation (from stepping 3 on, since before it large pages were broken); and only with an Intel name does it see the threads of a core.
+TCG = Accel(
+    "tcg", "qemu64,vendor=GenuineIntel,family=6,model=28,stepping=10,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,-svm"
+)
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> No
     result = {
         "changed": False,
         "state": report["state"],
-        "to_apply": whole.to_apply(reports),
+        "to_apply": whole.to_apply(areas, reports),
         "summary": whole.summary(reports),
         "report": report,
         "diff": diff_of([step for area in report["areas"].values() for step in area["steps"]]),

@@ -261,4 +261,6 @@ AREA = Area(
     plan=mysql_isolation.plan,
     judge=mysql_findings.judge,
     adopt=mysql_adopt.adopt,
+    # The database is kept out of the slices of GPUs.
+    follows=("numa_slices",),
 )

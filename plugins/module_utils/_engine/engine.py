@@ -35,6 +35,7 @@ class Area:
     ``spec`` is the argument spec of the want; ``check_want`` raises BadWant for what no host could
     satisfy (pure, also run on the controller); ``observe`` looks at what the want is about; ``plan``
     and ``judge`` are pure; ``adopt`` turns what was observed into the want's own format.
+    ``follows`` names areas on whose result this one's plan depends: it is run again when they change something.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Area:
     plan: Callable[[Want, Have], List[Step]]
     judge: Callable[[Want, Have], List[Finding]]
     adopt: Callable[[Have], Dict[str, Any]]
+    follows: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

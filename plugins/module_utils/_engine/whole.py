@@ -56,9 +56,14 @@ def audit(
     return reports
 
 
-def to_apply(reports: Mapping[str, Report]) -> List[str]:
-    """The areas with steps that may run now: those whose role has something to do."""
-    return [name for name, report in reports.items() if any(step.status == "planned" for step in report.steps)]
+def to_apply(areas: Iterable[Area], reports: Mapping[str, Report]) -> List[str]:
+    """The areas with steps that may run now, and those whose plan depends on what such an area leaves behind."""
+    names: List[str] = []
+    for area in areas:
+        has_steps = any(step.status == "planned" for step in reports[area.name].steps)
+        if has_steps or any(name in names for name in area.follows):
+            names.append(area.name)
+    return names
 
 
 def summary(reports: Mapping[str, Report], limit: int = 20) -> str:

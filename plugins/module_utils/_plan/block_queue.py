@@ -191,13 +191,13 @@ def bare_id(name: str) -> str:
 
 
 def _id_matches(name: str) -> List[str]:
-    """Udev matches for a WWN, a serial or a by-id name; rules know no "or", so a serial takes two."""
-    bare = bare_id(name)
-    if name.startswith("/dev/disk/by-id/"):
-        return ['ENV{DEVLINKS}=="%s|%s *|* %s|* %s *"' % ((name,) * 4)]
-    if re.match(r"^(0x[0-9a-f]+|eui\.[0-9a-f]+|nvme\.[\w.-]+|naa\.[0-9a-f]+|uuid\.[\w-]+)$", bare):
-        return ['ENV{ID_WWN}=="%s"' % bare]
-    return ['ENV{ID_SERIAL}=="%s"' % bare, 'ENV{ID_SERIAL_SHORT}=="%s"' % bare]
+    """Udev matches for a WWN, a serial or a by-id name; rules know no "or", so a bare word takes a line for each."""
+    word = bare_id(name)
+    if re.match(r"^(0x[0-9a-f]+|eui\.[0-9a-f]+|nvme\.[\w.-]+|naa\.[0-9a-f]+|uuid\.[\w-]+)$", word):
+        return ['ENV{ID_WWN}=="%s"' % word]
+    link = "/dev/disk/by-id/" + word
+    by_link = 'ENV{DEVLINKS}=="%s|%s *|* %s|* %s *"' % ((link,) * 4)
+    return [by_link] if name == link else ['ENV{ID_SERIAL}=="%s"' % word, 'ENV{ID_SERIAL_SHORT}=="%s"' % word, by_link]
 
 
 def _differs(disk: Mapping[str, Any], setting: str, value: str, steps: List[Step]) -> bool:
