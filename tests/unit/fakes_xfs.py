@@ -242,6 +242,8 @@ class DiskHost(FakeHost):
             return self._rmdir(["rmdir", path], "") if os.path.isdir(self.root + path) else OK
         if argv[2] == xfs_mounts.UMOUNT:
             return self._umount(["umount", path], "") if is_mounted else OK
+        if argv[2] == xfs_mounts.REMOUNT:
+            return self._mount(["mount", "-o", "remount," + argv[5], path], "") if is_mounted else OK
         assert argv[2] == xfs_mounts.MOUNT_AS_BEFORE
         return OK if is_mounted else self._attach(argv[6], path, argv[5].split(","))
 

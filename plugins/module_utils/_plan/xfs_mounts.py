@@ -19,7 +19,8 @@ GROWTH_MIN = xfs_wants.AG_MIN
 # Undoing what a killed run may never have done: each of these does nothing where there is nothing to do.
 RMDIR = 'test ! -d "$1" || rmdir "$1"'
 UMOUNT = '! mountpoint -q "$1" || umount "$1"'
-MOUNT_AS_BEFORE = 'mountpoint -q "$1" || mount -t xfs -o "$2" "$3" "$1"'
+MOUNT_AS_BEFORE = 'test ! -d "$1" || mountpoint -q "$1" || mount -t xfs -o "$2" "$3" "$1"'
+REMOUNT = '! mountpoint -q "$1" || mount --options-source=disable -o "remount,$2" "$1"'
 
 
 def folders(volume: Mapping[str, Any], seen: Mapping[str, Any], needed: Tuple[str, ...]) -> List[Step]:
@@ -152,7 +153,7 @@ def _remount_step(
 ) -> Step:
     path = volume["mount_point"]
     argv = _remount(path, xfs_options.remount_options(mount, flags))
-    undo = _remount(path, xfs_options.remount_options(mount))
+    undo = ["sh", "-c", REMOUNT, "mount", path, xfs_options.remount_options(mount)]
     before, why = ",".join(mount["options"]), "the kernel has lost what was wanted"
     return run_step(
         volume, "remount", path, before, ",".join(flags), argv, why, xfs_options.SOURCE, "disruptive", needed, undo=undo
