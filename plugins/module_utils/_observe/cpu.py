@@ -36,7 +36,7 @@ _LABELS: Dict[str, Tuple[str, ...]] = {
 }
 _NODE_LABEL = re.compile(r"NUMA\D*(\d{1,5})\s*CPU\D*", re.ASCII)
 # A colon, plain or full-width (U+FF1A); a translated label may be glued to its value.
-_ROW = re.compile(r"\s*([^:：]+?)\s*[:：]\s*(.*?)\s*")
+_COLON = re.compile("[:：]")
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,9 @@ def _json_rows(text: str) -> Iterator[Tuple[str, str]]:
 
 def _text_rows(text: str) -> Iterator[Tuple[str, str]]:
     for line in lines(text):
-        row = _ROW.fullmatch(line)
-        if row:
-            yield row.group(1), row.group(2)
+        colon = _COLON.search(line)
+        if colon and line[: colon.start()].strip():
+            yield line[: colon.start()].strip(), line[colon.end() :].strip()
 
 
 def _values(said: Dict[str, List[str]], name: str) -> List[str]:

@@ -98,7 +98,7 @@ def parse_persisted(text: str) -> Dict[str, str]:
     """Variables of mysqld-auto.cnf, the JSON file of SET PERSIST (MySQL 8.0 and later), any version of it."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     found: Dict[str, str] = {}
     _collect(data, found, 0)

@@ -119,7 +119,7 @@ def device_number(host: Host, path: str) -> Optional[str]:
         path = target if target.startswith("/") else _join(path.rsplit("/", 1)[0], target)
     name = path.rsplit("/", 1)[-1]
     place = host.readlink("/sys/class/block/" + name)
-    if place and host.exists("/sys/class/block/%s/partition" % name):
+    if place and "/" in place.strip("/") and host.exists("/sys/class/block/%s/partition" % name):
         name = place.rstrip("/").split("/")[-2]
     number = host.read("/sys/class/block/%s/dev" % name)
     return number.strip() if isinstance(number, str) else None
