@@ -56,6 +56,11 @@ systemctl --root="$tree" mask getty@tty1.service >/dev/null 2>&1
 # Debian runs these at boot through its own wrappers.
 rm -f "$tree"/etc/systemd/system/multi-user.target.wants/e2scrub_reap.service
 
+# raid456 measures the processor for seconds when it is loaded, at each boot; cfg80211 waits for
+# a firmware file that is not there. The lab has use for neither.
+printf 'install raid456 /bin/false\ninstall cfg80211 /bin/false\n' > "$tree/etc/modprobe.d/lab.conf"
+chroot "$tree" update-initramfs -u
+
 install -d "$tree/etc/default/grub.d"
 cat > "$tree/etc/default/grub" <<'EOF'
 GRUB_DEFAULT=0

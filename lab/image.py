@@ -98,6 +98,13 @@ def build(*, force: bool = False) -> Image:
     return image
 
 
+def prune(keep: set[str]) -> None:
+    """Remove the images that no host stands on, and what broken builds left."""
+    for path in (state_dir() / "image").glob("*-*"):
+        if path.is_file() and path.name.split("-")[1].split(".")[0] not in keep:
+            path.unlink()
+
+
 def _public_key() -> Path:
     return ssh_key().with_suffix(".pub")
 

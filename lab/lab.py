@@ -48,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LabError as error:
         print(f"lab: {error}\nnext: {error.hint}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # `status | head`: nobody reads on, which is no fault.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return 130
 
@@ -127,7 +131,8 @@ def _apt_get(step: list[str]) -> None:
 
 def _build(words: argparse.Namespace) -> None:
     with _alone():
-        image.build(force=words.force)
+        built = image.build(force=words.force)
+        image.prune({built.digest, *(one.state.get("image", "") for one in _machines(["all"]))})
 
 
 def _up(words: argparse.Namespace) -> None:

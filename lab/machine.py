@@ -23,7 +23,7 @@ from lab.hosts import Disk, Host, ssh_port
 from lab.image import Image, ssh_key
 from lab.qemu import FIRMWARE_VARS, TCG, Accel, Paths, command, node_name, scsi_device
 
-BOOT_S = {"kvm": 120.0, "tcg": 300.0}
+BOOT_S = {"kvm": 120.0, "tcg": 600.0}
 _STOP_S = 90.0
 _SETTLE_S = 180
 _HEARTBEAT_S = 10.0

@@ -79,6 +79,6 @@ make() {
 udevadm settle
 for kind in EXT4 XFS BTRFS VFAT SWAP LVM MD GPT MBR LUKS BITLOCKER ZFS MOUNTED DMHELD BLANK SMALL; do
     make "$kind" "$ids-$kind" >&2
-    echo "$ids-$kind $(echo "$kind" | tr 'A-Z' 'a-z')"
+    echo "$ids-$kind $(echo "$kind" | tr '[:upper:]' '[:lower:]')"
 done
 udevadm settle

@@ -34,9 +34,11 @@ class Accel:
 
 # A plain model boots faster under translation than `max`, whose features cost more than they
 # give. Family 6 model 28 is an in-order Atom: the kernel knows that it does not speculate, so the
-# guest pays for no mitigation (from stepping 3 on, since before it large pages were broken); and only with an Intel name does it see the threads of a core.
+# guest pays for no mitigation; only with an Intel name does it see the threads of a core; and
+# up to stepping 2 the kernel would not use huge pages (erratum AAE44).
 TCG = Accel(
-    "tcg", "qemu64,vendor=GenuineIntel,family=6,model=28,stepping=10,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,-svm"
+    "tcg",
+    "qemu64,vendor=GenuineIntel,family=6,model=28,stepping=10,+pdpe1gb,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand,-svm",
 )
 
 

@@ -61,3 +61,13 @@ def test_an_image_that_is_there_is_reused(
     monkeypatch.setattr(image, "current", lambda: built)
     assert image.build() == built
     assert "image 0123456789ab is up to date: reused" in capsys.readouterr().out
+
+
+def test_only_images_that_hosts_stand_on_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUFLEET_LAB_DIR", str(tmp_path))
+    folder = tmp_path / "image"
+    folder.mkdir()
+    for name in ("base-aaa.raw", "kernel-aaa", "base-bbb.raw", "base-ccc.part"):
+        (folder / name).touch()
+    image.prune({"aaa"})
+    assert sorted(path.name for path in folder.iterdir()) == ["base-aaa.raw", "kernel-aaa"]

@@ -96,3 +96,8 @@ def test_the_accelerator(accel: Accel, expected: str) -> None:
 
 def test_a_reboot_of_the_guest_keeps_qemu() -> None:
     assert "-no-reboot" not in command(GPU_HOST, Paths(Path("/lab")), TCG, 1)
+
+
+def test_the_translated_processor_has_huge_pages() -> None:
+    """Up to stepping 2 the kernel takes them away from this model."""
+    assert "model=28,stepping=10,+pdpe1gb" in TCG.cpu
