@@ -114,7 +114,7 @@ def queue_values(host: Host, name: str, settings: Sequence[str]) -> Dict[str, Un
         text = host.read("/sys/block/%s/queue/%s" % (name, setting))
         if setting == "scheduler":
             values[setting] = parse_scheduler(text)
-        elif isinstance(text, str) and text.strip().isdigit():
+        elif isinstance(text, str) and text.isascii() and text.strip().isdigit():
             values[setting] = text.strip()
         else:
             values[setting] = text if isinstance(text, Unknown) else Unknown("%s shows %r" % (setting, text))
@@ -152,7 +152,7 @@ def _word(text: Text) -> str:
 
 def _scaled(text: Text, unit: int) -> Optional[int]:
     word = _word(text)
-    return int(word) * unit if word.isdigit() else None
+    return int(word) * unit if word.isascii() and word.isdigit() else None
 
 
 def _is_partition(disk_name: str, child: str) -> bool:

@@ -166,7 +166,7 @@ def page_bytes(host: Host) -> Optional[int]:
     text = host.read("/proc/self/smaps")
     for line in text.splitlines() if isinstance(text, str) else []:
         words = line.split()
-        if words[:1] == ["KernelPageSize:"] and words[1].isdigit():
+        if words[:1] == ["KernelPageSize:"] and words[1:] and words[1].isascii() and words[1].isdigit():
             return int(words[1]) * 1024
     return None
 

@@ -79,7 +79,7 @@ def check_options(place: str, volume: Mapping[str, Any]) -> None:
     """Refuse options that no kernel knows, or that say a thing twice."""
     allocsize = volume.get("allocsize")
     if allocsize:
-        size = _size(allocsize)
+        size = size_or_none(allocsize)
         if size is None or not ALLOCSIZE_MIN <= size <= ALLOCSIZE_MAX or size & (size - 1):
             raise BadWant(place + ".allocsize", allocsize, ALLOCSIZE_ALLOWED)
     own = {"noatime": "noatime", "inode64": "inode64", "allocsize": "allocsize", "nofail": "nofail"}
@@ -148,7 +148,7 @@ def same(option: str, other: str) -> bool:
     other_name, _equals, other_value = canonical(other).partition("=")
     if name != other_name:
         return False
-    return value == other_value or (_size(value) is not None and _size(value) == _size(other_value))
+    return value == other_value or (size_or_none(value) is not None and size_or_none(value) == size_or_none(other_value))
 
 
 def remount_options(mount: Mapping[str, Any], changes: Sequence[str] = ()) -> str:
@@ -186,7 +186,7 @@ def kernel_version(kernel: Any) -> Optional[Tuple[int, int]]:
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
-def _size(text: Any) -> Optional[int]:
+def size_or_none(text: Any) -> Optional[int]:
     try:
         return parse_size(text)
     except ValueError:

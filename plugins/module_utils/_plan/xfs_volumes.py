@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._engine.units import format_size, parse_size
+from .._engine.units import format_size
 from .._engine.values import Finding, Step, Unknown
 from . import xfs_commands, xfs_devices, xfs_files, xfs_findings, xfs_mounts, xfs_options, xfs_wants
 from .xfs_identity import expected_uuid, is_made
@@ -86,7 +86,8 @@ def live(volume: Volume, seen: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     about["noatime"] = "noatime" in options
     about["inode64"] = "inode32" not in options
     sizes = [option.partition("=")[2] for option in options if option.startswith("allocsize=")]
-    about["allocsize"] = format_size(parse_size(sizes[0])) if sizes else None
+    size = xfs_options.size_or_none(sizes[0]) if sizes else None
+    about["allocsize"] = None if size is None else format_size(size)
     lines = xfs_mounts.lines_at(volume, seen)
     about["mount_by"] = "unit" if isinstance(seen["unit"]["text"], str) else ("fstab" if lines else None)
     for line in lines[:1]:
@@ -229,7 +230,7 @@ def _array_digits(volume: Volume, have: Mapping[str, Any], mdadm: bool = False) 
 
 def _digits(text: Optional[str]) -> Any:
     digits = (text or "").replace("raid", "")
-    return int(digits) if digits.isdigit() else text
+    return int(digits) if digits.isascii() and digits.isdigit() else text
 
 
 def _seen(volume: Volume, have: Mapping[str, Any]) -> Mapping[str, Any]:
