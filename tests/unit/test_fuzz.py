@@ -27,7 +27,15 @@ from hypothesis import strategies as st
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import look, run_area
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Host, MemoHost, Result
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import STATES, Step, Text, Unknown
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import (
+    STATES,
+    Step,
+    Text,
+    Unknown,
+    jsonable,
+    readable,
+)
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
 
 # No answer of a host is so long that a sound parser needs more; a pattern that runs wild needs far more.
 SLOWEST_S = 2.0
@@ -322,6 +330,18 @@ def test_the_host_in_order_is_in_order(hosts: Hosts, area: str) -> None:
     assert report.state in ("compliant", "pending_reboot"), report
 
 
+@areas
+def test_the_drawing_of_a_host_takes_what_it_gets(hosts: Hosts, area: str) -> None:
+    host = hosts(area, False)
+
+    @fuzz(60, seed=SEEDS)
+    def draw_garbled(seed: int) -> None:
+        facts = topology.host_facts(MemoHost(Garbled(host, seed)))
+        json.dumps(readable(jsonable(facts)), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+    draw_garbled()
+
+
 # Parsers
 
 
@@ -404,7 +424,27 @@ def test_a_parser_takes_any_text(parse: Callable[..., Any]) -> None:
 
 @every_parser
 def test_a_parser_is_not_slowed_by_repetition(parse: Callable[..., Any]) -> None:
-    for piece in ("a", " ", "\t", "0", "[", "=", ",", "-", "\\", "a ", "a=", " \n", "a,", '"', "{", "(", "a-", "A=\n", '[{"a":'):
+    for piece in (
+        "a",
+        " ",
+        "\t",
+        "0",
+        "[",
+        "=",
+        ",",
+        "-",
+        "\\",
+        "a ",
+        "a=",
+        " \n",
+        "a,",
+        '"',
+        "{",
+        "(",
+        "a-",
+        "A=\n",
+        '[{"a":',
+    ):
         call(parse, piece * 20_000)
 
 
