@@ -7,7 +7,7 @@ set -eu
 name=$1
 has_database=$2
 
-# Plain files and links: starting hostnamed, or a daemon-reload, takes an emulated host seconds.
+# Plain files and links, since to start hostnamed or to reload systemd takes an emulated host seconds.
 echo "$name" > /etc/hostname
 hostname "$name"
 printf '127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost\n' "$name" > /etc/hosts
@@ -25,7 +25,7 @@ EOF
     systemd-tmpfiles --create /etc/tmpfiles.d/lab-nvidia.conf
     printf '[mariadbd]\ninnodb_buffer_pool_size = 64M\n' > /etc/mysql/mariadb.conf.d/90-lab.cnf
     ln -sf /lib/systemd/system/mariadb.service /etc/systemd/system/multi-user.target.wants/mariadb.service
-    systemctl start --no-block mariadb.service
+    systemctl start mariadb.service
 fi
 : > /var/lib/lab-provisioned
 sync
