@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures the collection against a playbook of stock modules, side by side. See README.md.
 
-    make bench                  all of it, in less than 20 minutes on two cores
-    make bench ARGS=--quick     1 and 10 hosts, fewer repeats
+make bench                  all of it, in less than 20 minutes on two cores
+make bench ARGS=--quick     1 and 10 hosts, fewer repeats
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Bench:
         self.times: dict[str, dict[str, list[Cost]]] = {}
 
     def measure(self) -> dict[str, Any]:
+        contest.copy_collection()
         self.target.start()
         for what in self.target.simulated:
             say(f"simulated on this machine: {what}")
@@ -188,7 +189,9 @@ def _plain(cost: Cost) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="bench.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="bench.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="1 and 10 hosts, fewer repeats")
     words = parser.parse_args()
     if os.geteuid() != 0:

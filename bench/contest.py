@@ -21,10 +21,16 @@ from bench.target import ADDRESS, BENCH, PORT, SSH_OPTIONS, STATE, Gpus, Target
 from lab.base import REPO, LabError, tail_file
 
 FORKS = 20
+# The collection as it was when the run began, so that edits in between do not count as drift.
+COLLECTIONS = STATE / "collections"
+_COPY = COLLECTIONS / "ansible_collections/gpufleet/host"
+_PARTS = ("galaxy.yml", "meta", "playbooks", "plugins", "roles", "site.yml", "bench/peer")
 DISKS = ("nvme0n1", "nvme1n1")
 SERIALS = ("BENCH_NVME_0", "BENCH_NVME_1")
 DEVICE = "/dev/disk/by-id/virtio-BENCH_DATA"
-_RECAP = re.compile(r"^\S+\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)\s+skipped=(\d+)", re.MULTILINE)
+_RECAP = re.compile(
+    r"^\S+\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)\s+skipped=(\d+)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,15 @@ PEER = Contestant(
     },
     {},
 )  # fmt: skip
+
+
+def copy_collection() -> None:
+    """Make the copy that both sides are run from."""
+    shutil.rmtree(COLLECTIONS, ignore_errors=True)
+    for part in _PARTS:
+        (_COPY / part).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (REPO / part).is_dir() else shutil.copyfile
+        copy(REPO / part, _COPY / part)
 
 
 def slices(top: str, gpus: Gpus) -> dict[str, tuple[str, str]]:
@@ -145,13 +160,17 @@ def write_inventory(hosts: int, common: Mapping[str, Any], target: Target) -> Pa
         "ansible_control_path": "{{ lookup('ansible.builtin.env', 'BENCH_SOCKETS') }}/{{ inventory_hostname }}",
     }
     names: dict[str, Any] = {f"gpu{number:02}": {} for number in range(1, hosts + 1)}
-    path.write_text(json.dumps({"all": {"children": {"gpu_hosts": {"hosts": names}}, "vars": {**connection, **common}}}))
+    path.write_text(
+        json.dumps({"all": {"children": {"gpu_hosts": {"hosts": names}}, "vars": {**connection, **common}}})
+    )
     return path
 
 
 def run(who: Contestant, mode: str, inventory: Path, *extra: str, settings: Mapping[str, str] | None = None) -> Cost:
     """One playbook run, its connections cold; raises when a host was not reached."""
-    return run_playbook(who.playbooks[mode], inventory, *extra, settings={**who.settings, **(settings or {})}, name=who.top)
+    return run_playbook(
+        who.playbooks[mode], inventory, *extra, settings={**who.settings, **(settings or {})}, name=who.top
+    )
 
 
 def run_playbook(
@@ -185,7 +204,7 @@ def run_playbook(
 def _spend(argv: Sequence[str], environment: Mapping[str, str], out: int) -> tuple[float, float, int]:
     """Wall seconds, CPU seconds (user and system, with all children) and exit status of a process."""
     started = time.monotonic()
-    process = subprocess.Popen(argv, cwd=REPO, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    process = subprocess.Popen(argv, cwd=_COPY, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     try:
         _pid, status, usage = os.wait4(process.pid, 0)
     except BaseException:
@@ -206,7 +225,7 @@ def _environment(sockets: str) -> dict[str, str]:
     return {
         **keep,
         "ANSIBLE_CONFIG": str(config),
-        "ANSIBLE_COLLECTIONS_PATH": str(REPO / ".cache/collections"),
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
         "ANSIBLE_FORKS": str(FORKS),
         "ANSIBLE_PIPELINING": "1",
         "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=60s",
@@ -227,10 +246,6 @@ def _close_connections(sockets: Path) -> None:
 def newest_report(host: str = "gpu01") -> dict[str, Any]:
     """The JSON that the last run of ours left."""
     return dict(json.loads((STATE / "artifacts" / "latest" / f"{host}.json").read_text()))
-
-
-def forget_reports() -> None:
-    shutil.rmtree(STATE / "artifacts", ignore_errors=True)
 
 
 def check_state(target: Target, top: str, wanted: Mapping[str, Any], gpus: Gpus) -> list[str]:

@@ -78,7 +78,17 @@ def _speed(measured: Row) -> str:
             ])  # fmt: skip
     habit = measured["runs"]["1"].get("verify stock, no read-back")
     less = _mid(habit, "wall_s") / _mid(measured["runs"]["1"]["verify gpufleet.host"], "wall_s")
-    head = ["hosts", "mode", "runs", "tasks", "median s", "stock tasks", "stock median s", "wall ratio", "controller CPU ratio"]
+    head = [
+        "hosts",
+        "mode",
+        "runs",
+        "tasks",
+        "median s",
+        "stock tasks",
+        "stock median s",
+        "wall ratio",
+        "controller CPU ratio",
+    ]
     note = f"Without its read-back, which makes the work equal, the stock playbook takes {less:.1f} times as long on 1 host."
     return _markdown(head, rows) + "\n\n" + note
 
@@ -135,4 +145,6 @@ def _times(value: float | None) -> str:
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[column]) for line in [head, *rows]) for column in range(len(head))]
     lines = [head, ["-" * width for width in widths], *rows]
-    return "\n".join("| " + " | ".join(word.ljust(w) for word, w in zip(line, widths, strict=True)) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(word.ljust(w) for word, w in zip(line, widths, strict=True)) + " |" for line in lines
+    )

@@ -191,7 +191,9 @@ _IMAGES = (("disk-a", DISK_BYTES), ("disk-b", DISK_BYTES), ("volume", VOLUME_BYT
 def build(key: Path) -> Path:
     """The container's tree, or the one that was built from the same inputs."""
     if not key.exists():
-        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f", str(key)], hint=f"look at {key.parent}")
+        run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f", str(key)], hint=f"look at {key.parent}"
+        )
     inputs = (PACKAGES, MASKED, key.with_suffix(".pub").read_text(), lab_image.RELEASE)
     tree = STATE / f"tree-{hashlib.sha256(repr(inputs).encode()).hexdigest()[:12]}"
     if tree.exists():
