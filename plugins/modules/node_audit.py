@@ -141,7 +141,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import 
     open_capture,
 )
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, jsonable, readable
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
 
 
@@ -192,7 +192,7 @@ def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> No
     report["host"] = about.get("hostname", report["host"])
     report["taken"] = about.get("taken", report["taken"])
     if module.params["facts"]:
-        report["host_facts"] = topology.host_facts(host, module.params["gpu_match"])
+        report["host_facts"] = readable(jsonable(topology.host_facts(host, module.params["gpu_match"])))
     result = {
         "changed": False,
         "state": report["state"],

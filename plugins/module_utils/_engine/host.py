@@ -495,7 +495,7 @@ def _read_about(folder: str) -> Dict[str, Any]:
         raise CaptureError("%s: capture.json: %s" % (folder, error)) from error
     if not isinstance(about, dict) or about.get("format") != 1:
         raise CaptureError("%s: capture.json: only format 1 is known" % folder)
-    return about
+    return {key: _clean(value) for key, value in about.items()}
 
 
 def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:

@@ -163,6 +163,12 @@ def test_what_commands_say_can_be_written_as_utf8(tmp_path: Path) -> None:
     assert host.run(["a", "?"]).stdout == "?"
 
 
+def test_what_a_capture_says_of_itself_is_text(tmp_path: Path) -> None:
+    about = '{"format": 1, "hostname": ["a", "\\ud800"], "taken": "\\ud800"}'
+    host = CaptureHost(str(capture(tmp_path / "c", about=about)))
+    assert (host.about["hostname"], host.about["taken"]) == ("['a', '\\ud800']", "?")
+
+
 # Unpacking
 
 
