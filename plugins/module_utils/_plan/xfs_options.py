@@ -148,7 +148,9 @@ def same(option: str, other: str) -> bool:
     other_name, _equals, other_value = canonical(other).partition("=")
     if name != other_name:
         return False
-    return value == other_value or (size_or_none(value) is not None and size_or_none(value) == size_or_none(other_value))
+    return value == other_value or (
+        size_or_none(value) is not None and size_or_none(value) == size_or_none(other_value)
+    )
 
 
 def remount_options(mount: Mapping[str, Any], changes: Sequence[str] = ()) -> str:
