@@ -125,6 +125,11 @@ from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.once import compile_once
+
+# Before the imports that it is for.
+compile_once()
+
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import whole
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import (
