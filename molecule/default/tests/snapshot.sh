@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Prints everything that a run may have changed, a line each, so that two states of a host can be compared.
+set -u
+# What the system itself rewrites: the mount table's cache, the password lock, the clock's drift, systemd's own links.
+find /etc /usr/local /boot/grub/grub.cfg -xdev \( -type f -o -type l \) ! -path '/etc/mtab' ! -path '/etc/.pwd.lock' ! -path '/etc/adjtime' ! -path '/etc/resolv.conf' -print0 |
+    sort -z | while IFS= read -r -d '' file; do
+    if [ -L "$file" ]; then echo "link $file -> $(readlink "$file")"; else echo "file $file $(sha256sum <"$file") $(stat -c '%a %u %g' "$file")"; fi
+done
+sysctl -a 2>/dev/null | grep -E '^(vm\.(swappiness|dirty_|max_map_count|zone_reclaim|min_free)|kernel\.numa_balancing|net\.core\.)' | sed 's/^/sysctl /'
+for file in /sys/kernel/mm/transparent_hugepage/{enabled,defrag} /sys/block/{nvme*,sd*,vd*}/queue/{scheduler,nr_requests,read_ahead_kb,rq_affinity,nomerges}; do
+    echo "value $file $(cat "$file")"
+done
+findmnt -rno TARGET,FSTYPE,OPTIONS -t xfs,ext4,vfat | sed 's/^/mount /'
+systemctl show -p Id,AllowedCPUs,AllowedMemoryNodes,MemoryMax,MemoryHigh,DevicePolicy,DeviceAllow mariadb.service | sed 's/^/unit /'
+systemctl list-units --all --plain --no-legend 'gpufleet*' | sed 's/^/slice /'
+grep ^md /proc/mdstat | sed 's/^/md /'
+cat /proc/cmdline
+exit 0
