@@ -73,7 +73,11 @@ class FakeHost(LiveHost):
                 path = place[len(self.root) :]
                 if path.startswith("/var/lib/gpufleet/"):
                     continue
-                files[path] = "-> " + os.readlink(place) if os.path.islink(place) else Path(place).read_text("utf-8", "surrogateescape")
+                files[path] = (
+                    "-> " + os.readlink(place)
+                    if os.path.islink(place)
+                    else Path(place).read_text("utf-8", "surrogateescape")
+                )
         return files
 
     def _do(self, argv: Sequence[str], stdin: str) -> Result:

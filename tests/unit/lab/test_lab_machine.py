@@ -23,7 +23,9 @@ def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return made
 
 
-@pytest.mark.parametrize("text", ["", "garbage", "999999999", str(os.getpid())])
+@pytest.mark.parametrize(
+    "text", ["", "garbage", "999999999", str(os.getpid())], ids=["empty", "garbage", "gone", "other"]
+)
 def test_only_a_process_that_carries_our_pid_file_is_ours(one: Machine, text: str) -> None:
     """The last case: the number was given to another process since."""
     one.paths.pid.write_text(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
+
 from ansible_collections.gpufleet.host.plugins.filter.as_role_variables import as_role_variables
 
 

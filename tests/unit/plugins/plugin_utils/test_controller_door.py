@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door import (
     chosen_areas,
     refuse_impossible,
@@ -26,7 +27,7 @@ def test_types_and_choices_are_checked_before_any_host() -> None:
 
 
 def test_an_unknown_area_is_refused_with_the_list() -> None:
-    with pytest.raises(ValueError, match="block_queu.*allowed: .*block_queue"):
+    with pytest.raises(ValueError, match=r"block_queu.*allowed: .*block_queue"):
         refuse_impossible("block_queu", {})
 
 

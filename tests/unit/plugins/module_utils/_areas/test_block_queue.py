@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 import yaml
+from fakes_block_queue import QueueHost, make
+from proof import Case, prove_converges, prove_reverts, prove_rolls_back, prove_survives_kills
+
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.block_queue import AREA, SPEC
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._plan import block_queue
-from fakes_block_queue import QueueHost, make
-from proof import Case, prove_converges, prove_reverts, prove_rolls_back, prove_survives_kills
 
 CASES = yaml.safe_load((Path(__file__).parents[3] / "cases/block_queue/plan.yml").read_text())
 RULES = [
