@@ -354,7 +354,11 @@ def test_an_archive_with_flipped_bits_is_refused(tmp_path: Path, scratch: Path) 
             open_capture(str(tmp_path / "bad.tar.gz"), str(folder))
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\3\4zip", b"\x1f\x8b", gzip.compress(b""), gzip.compress(b"no tar" * 200)])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PK\3\4zip", b"\x1f\x8b", gzip.compress(b""), gzip.compress(b"no tar" * 200)],
+    ids=["empty", "zip", "cut", "nothing packed", "no tar packed"],
+)
 def test_what_is_no_archive_is_refused(tmp_path: Path, scratch: Path, data: bytes) -> None:
     (tmp_path / "c.tar.gz").write_bytes(data)
     with pytest.raises(CaptureError, match=r"c\.tar\.gz|capture\.json is missing"):
