@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conftest import ARTIFACTS
+from lab_host import ARTIFACTS
 from snapshot import snapshot
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from conftest import play
+from lab_host import play
 
 BOOT_DEADLINE_S = 600
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import ARTIFACTS, ROOT, play
+from lab_host import ARTIFACTS, ROOT, play
 
 LINK = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_REFUSE-"
 NAME = "lab-refuse1"

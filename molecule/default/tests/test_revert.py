@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import yaml
-from conftest import ARTIFACTS, NAME, ROOT, play
+from lab_host import ARTIFACTS, NAME, ROOT, play
 from snapshot import snapshot
 
 
