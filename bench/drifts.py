@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ class Drift:
     hurt: str
     heal: str
     is_sysctl: bool = False
+    # Whether the running system differs, or only what will be at the next boot.
+    is_live: bool = True
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,24 @@ def all_drifts(wanted: Mapping[str, Any], uuid: str) -> Iterator[Drift]:
     both = " ".join(first)
     save, back = "mkdir -p /run/bench/saved && cp -p %s /run/bench/saved", "cp -p /run/bench/saved/%s %s"
 
-    yield Drift("nothing (control)", "true", "true")
+    yield Drift("nothing (control)", "true", "true", is_live=False)
     yield Drift("sysctl -w vm.swappiness=61 by hand", "sysctl -qw vm.swappiness=61", f"sysctl -qw vm.swappiness={swappiness}",
                 is_sysctl=True)  # fmt: skip
     yield Drift("a line of the sysctl file edited",
                 f"{save % sysctl_files}; sed -i 's/^vm.swappiness *=.*/vm.swappiness = 61/' {sysctl_files}",
-                "; ".join(back % (Path(file).name, file) for file in sysctl_files.split()), is_sysctl=True)  # fmt: skip
+                "; ".join(back % (Path(file).name, file) for file in sysctl_files.split()), is_sysctl=True, is_live=False)  # fmt: skip
     yield Drift("a later sysctl.d file that wins at the next boot",
-                "echo vm.swappiness=61 >/etc/sysctl.d/99-vendor.conf", "rm /etc/sysctl.d/99-vendor.conf", is_sysctl=True)  # fmt: skip
+                "echo vm.swappiness=61 >/etc/sysctl.d/99-vendor.conf", "rm /etc/sysctl.d/99-vendor.conf", is_sysctl=True, is_live=False)  # fmt: skip
     yield Drift("huge pages changed live", f"echo always >{thp}", f"echo {wanted['transparent_hugepage']} >{thp}")
     yield Drift("scheduler changed live", f"echo mq-deadline >{scheduler}", f"echo {wanted['scheduler']} >{scheduler}")
     yield Drift("udev rules deleted", f"{save % rules}; rm {rules}",
-                "; ".join(back % (Path(file).name, file) for file in rules.split()))  # fmt: skip
-    yield Drift("remounted without noatime", f"mount -o remount,relatime {point}", f"mount -o remount,noatime {point}")
+                "; ".join(back % (Path(file).name, file) for file in rules.split()), is_live=False)  # fmt: skip
+    # With the device named, mount(8) does not add the options of fstab.
+    yield Drift(
+        "remounted without noatime", f"mount -o remount,relatime {DEVICE} {point}", f"mount -o remount,noatime {point}"
+    )
     yield Drift("noatime taken out of fstab", f"{save % '/etc/fstab'}; sed -i 's/noatime,//' /etc/fstab",
-                back % ("fstab", "/etc/fstab"))  # fmt: skip
+                back % ("fstab", "/etc/fstab"), is_live=False)  # fmt: skip
     yield Drift("made anew with another geometry", mkfs % "-d agcount=4",
                 mkfs % f"-d agcount={wanted['agcount']} -l size={wanted['log_mib']}m")  # fmt: skip
     yield Drift("systemctl set-property --runtime AllowedCPUs",
@@ -86,12 +91,16 @@ def _again(units: list[str]) -> str:
     return f"systemctl daemon-reload; systemctl start {' '.join(units)}"
 
 
-def who_notices(target: Target, inventory: Path, drifts: list[Drift]) -> list[Noticed]:
+def who_notices(
+    target: Target, inventory: Path, drifts: list[Drift], differences: Callable[[], list[str]]
+) -> list[Noticed]:
     """Each drift in turn: done, looked at by all sides, healed."""
     rows: list[Noticed] = []
     for number, drift in enumerate(drifts):
         target.ssh(drift.hurt)
         try:
+            if bool(differences()) != drift.is_live:
+                raise LabError(f"{drift.name}: the change did not come about as meant", hint="see bench/drifts.py")
             rows.append(_look(drift, inventory))
         finally:
             target.ssh(drift.heal)
@@ -116,18 +125,17 @@ def _look(drift: Drift, inventory: Path) -> Noticed:
     if drift.is_sysctl:
         variants = _flagged(["bench/peer/sysctl_variants.yml", "--check"], inventory)
         by[FILE_ONLY_COLUMN] = _word("File only (reload false)" in variants)
-    return Noticed(drift.name, by, ours)
+    return Noticed(drift.name, {column: by[column] for column in COLUMNS}, ours)
 
 
 def _ours(report: Mapping[str, Any]) -> str:
-    """The first step or finding that says what is wrong; empty when all is in order."""
-    if report["state"] in ("compliant",):
-        return ""
-    for name, area in report["areas"].items():
-        if area["state"] != "compliant":
-            ids = [finding["id"] for finding in area["findings"] if finding["level"] in ("warn", "fail", "block")]
-            return f"{name} {area['state']}: {(ids + [step['id'] for step in area['steps']])[0]}"
-    return str(report["state"])
+    """The first finding or step that says what is wrong, with the host's state; empty when there is none."""
+    for area in report["areas"].values():
+        ids = [finding["id"] for finding in area["findings"] if finding["level"] in ("warn", "fail", "block")]
+        ids += [step["id"] for step in area["steps"]]
+        if ids:
+            return f"{ids[0]} ({'warning' if report['state'] == 'compliant' else report['state']})"
+    return ""
 
 
 def _flagged(playbook: Any, inventory: Path) -> list[str]:
