@@ -12,19 +12,27 @@ from lab_host import play
 BOOT_DEADLINE_S = 600
 
 
+def said(host: Any, command: str) -> str:
+    """What a command printed, empty while the host does not answer."""
+    try:
+        return str(host.run(command).stdout).strip()
+    except RuntimeError:
+        return ""
+
+
 def boot_id(host: Any) -> str:
-    return str(host.run("cat /proc/sys/kernel/random/boot_id").stdout).strip()
+    return said(host, "cat /proc/sys/kernel/random/boot_id")
 
 
 def test_reboot(gpu1: Any) -> None:
     before = boot_id(gpu1)
     assert before
-    gpu1.run("systemctl reboot")
+    said(gpu1, "systemctl reboot")
     deadline = time.monotonic() + BOOT_DEADLINE_S
     while time.monotonic() < deadline:
         time.sleep(5)
         now = boot_id(gpu1)
-        if now not in ("", before) and gpu1.run("systemctl is-system-running --wait").stdout.strip() == "running":
+        if now not in ("", before) and said(gpu1, "systemctl is-system-running --wait") == "running":
             return
     raise AssertionError("the host is not back after %d s" % BOOT_DEADLINE_S)
 
