@@ -34,8 +34,9 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         name = self._task.action.rsplit(".", 1)[-1]
         args = dict(self._task.args)
-        # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
-        args["run"] = args.get("run") or os.environ.get("GPUFLEET_RUN", "")
+        if name != "node_capture":
+            # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
+            args["run"] = args.get("run") or os.environ.get("GPUFLEET_RUN", "")
         wants = args.get("wants") if name in ("node_audit", "node_capture") else {name: want_of(args)}
         try:
             refuse_slips(variables)

@@ -115,9 +115,15 @@ def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
         if not found["housekeeping_cpus"]:
             found.update({"housekeeping_cpus": "", "housekeeping_cores_per_node": 0})
     if rows:
+        with_slice = {row["index"] for row in rows}
+        rows += [{"index": i, "slice": False} for i in _indexes(have) if i not in with_slice]
         found["gpus"] = sorted(rows, key=lambda row: int(row["index"]))
     found["confine_system"] = all(isinstance(have["files"].get(confine_file(unit)), str) for unit in SYSTEM_UNITS)
     return found
+
+
+def _indexes(have: Mapping[str, Any]) -> List[int]:
+    return [] if isinstance(have["gpus"], Unknown) else list(range(len(have["gpus"])))
 
 
 def _adopt_gpu(name: str, group: Any, have: Mapping[str, Any]) -> Dict[str, Any]:
