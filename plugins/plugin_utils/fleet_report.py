@@ -154,6 +154,10 @@ def _step(step: Mapping[str, Any], depth: int = 0) -> Document:
     data["risk"] = _one_of(RISKS, step.get("risk"), "safe")
     data["mode"] = _permissions(step.get("mode"))
     data["requires"] = _texts(step.get("requires"))
+    then = step.get("then")
+    pairs = [_texts(pair) for pair in then if _is_pair(pair)] if isinstance(then, (list, tuple)) else []
+    if pairs:
+        data["then"] = pairs
     undo = step.get("undo")
     data["undo"] = _step(undo, depth + 1) if isinstance(undo, Mapping) and _is_step(undo) and depth < 3 else None
     if step.get("kind") == "run":
@@ -169,6 +173,10 @@ def _step(step: Mapping[str, Any], depth: int = 0) -> Document:
 
 def _is_step(step: Any) -> bool:
     return isinstance(step, Mapping) and isinstance(step.get("kind"), str) and step["kind"] in STEP_KINDS
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, (list, tuple)) and len(pair) == 2
 
 
 def _permissions(mode: Any) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from fake_module import Ended, Module
 from fakes_block_queue import QueueHost, make
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.block_queue import AREA, SPEC
@@ -19,40 +19,6 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal impo
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Finding, Report, Step, StepResult
 
 NVME = {"class": "nvme", "scheduler": "none"}
-
-
-class Ended(Exception):
-    """What the module gave back; ``failed`` as Ansible sees it."""
-
-    def __init__(self, failed: bool, result: dict[str, Any], warnings: list[str]) -> None:
-        super().__init__(result)
-        self.failed = failed
-        self.result = result
-        self.warnings = warnings
-
-
-class Module:
-    """As AnsibleModule, with the options already there and an end that can be caught."""
-
-    params: dict[str, Any]
-    check_mode = False
-
-    def __init__(self, argument_spec: dict[str, Any], supports_check_mode: bool) -> None:
-        assert supports_check_mode
-        checked = ArgumentSpecValidator(argument_spec).validate(Module.params)
-        assert not checked.error_messages, checked.error_messages
-        self.params = checked.validated_parameters
-        self.check_mode = Module.check_mode
-        self.warnings: list[str] = []
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-    def fail_json(self, **result: Any) -> None:
-        raise Ended(True, result, self.warnings)
-
-    def exit_json(self, **result: Any) -> None:
-        raise Ended(False, result, self.warnings)
 
 
 @pytest.fixture
