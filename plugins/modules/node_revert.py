@@ -42,6 +42,8 @@ report:
   type: dict
 """
 
+from contextlib import nullcontext
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import (
@@ -53,7 +55,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import 
 )
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import revert
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, Lock, Locked
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, JournalError, Lock, Locked
 
 
 def main() -> None:
@@ -63,7 +65,8 @@ def main() -> None:
     )
     params = module.params
     try:
-        with Lock():
+        # Telling what would be undone needs no lock, and leaves none.
+        with nullcontext() if module.check_mode else Lock():
             reports = revert(
                 LiveHost(),
                 Journal(),
@@ -74,6 +77,8 @@ def main() -> None:
             )
     except Locked as error:
         module.fail_json(msg=str(error))
+    except JournalError as error:
+        module.fail_json(msg="%s. Nothing was undone." % error)
     finish(module, result_of(host_report(reports, params["run"] or new_run_id(), "revert")), reports)
 
 

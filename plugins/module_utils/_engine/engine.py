@@ -9,6 +9,7 @@ The only place that knows check mode, consent, the journal, rollback and verific
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .host import Hands, Host, MemoHost
 from .journal import Entry, Journal, changes, originals
-from .values import RISKS, Finding, Report, Step, StepResult, Unknown, worst
+from .values import RISKS, Finding, Report, Step, StepResult, Text, Unknown, worst
 
 # A whole observation: far more than the sum of sane probes, far less than an operator's patience.
 OBSERVE_DEADLINE_S = 120.0
@@ -180,9 +181,10 @@ def revert(
     area: Optional[str] = None,
     run: Optional[str] = None,
     allow_risk: str = "disruptive",
+    settle_s: Sequence[float] = SETTLE_S,
 ) -> Dict[str, Report]:
     """Undo an area, a run or everything, back to the recorded originals; a report for each area."""
-    reports: Dict[str, List[StepResult]] = {}
+    rows: List[Tuple[Entry, Sequence[int], StepResult]] = []
     last = {changes(entry.step): entry for entry in journal.standing()}
     for entry, numbers in originals(journal.standing(area, run)):
         newest = last[changes(entry.step)]
@@ -192,6 +194,9 @@ def revert(
             result = StepResult(entry.step, "blocked", detail)
         else:
             result = _revert_entry(entry, numbers, host, journal, apply, allow_risk)
+        rows.append((entry, numbers, result))
+    reports: Dict[str, List[StepResult]] = {}
+    for entry, result in _confirmed(rows, host, journal, settle_s):
         reports.setdefault(entry.area, []).append(result)
     return {name: Report(_reverted_state(results), tuple(results)) for name, results in reports.items()}
 
@@ -351,17 +356,69 @@ def _revert_entry(
         apply_step(undo, host)
     except Exception as error:  # the others have to be undone as well
         return StepResult(undo, "failed", str(error))
-    _note_all(journal, numbers)
+    if undo.kind == "run":
+        # Not to be done twice; a file or a value is noted when it is seen to be back.
+        _note_all(journal, numbers)
     return StepResult(undo, "applied")
+
+
+def _confirmed(
+    rows: Sequence[Tuple[Entry, Sequence[int], StepResult]], host: Host, journal: Journal, settle_s: Sequence[float]
+) -> List[Tuple[Entry, StepResult]]:
+    """Read back what a revert has written; what does not show its original is stuck and stays on record."""
+    written = [row for row in rows if row[2].status == "applied" and row[2].step.kind != "run"]
+    wrong: Dict[int, Text] = {}
+    for pause in settle_s if written else ():
+        time.sleep(pause)
+        now = {entry.number: host.read(result.step.target) for entry, _numbers, result in written}
+        wrong = {
+            entry.number: now[entry.number]
+            for entry, _numbers, result in written
+            # An undo by way of another value (vm.dirty_bytes by its ratio) may be overtaken by that one's own.
+            if result.step.target == entry.step.target and not _shows(now[entry.number], result.step)
+        }
+        if not wrong:
+            break
+    for entry, numbers, _result in written:
+        if entry.number not in wrong:
+            _note_all(journal, numbers)
+    return [
+        (entry, replace(result, status="stuck", detail=_still_shows(wrong[entry.number])))
+        if entry.number in wrong
+        else (entry, result)
+        for entry, _numbers, result in rows
+    ]
+
+
+def _shows(now: Text, step: Step) -> bool:
+    """Whether a file is as the step left it, or a value reads as what was written, as far as that can be told."""
+    if step.kind == "file":
+        return bool(now == step.after)
+    if not isinstance(now, str):
+        return True  # gone with its device or process, or only to be written
+    wanted = str(step.after).split()
+    choice = re.search(r"\[([^\]]*)\]", now)
+    if choice is not None:
+        return choice.group(1).split() == wanted
+    rows = [row.split() for row in now.splitlines()]
+    if any("=" in word for word in wanted):
+        # io.max: a line a device, with more keys than were written, and none where there is no limit.
+        return all(set(wanted) <= set(row) for row in rows if row[:1] == wanted[:1])
+    return now.split() == wanted or wanted in rows
+
+
+def _still_shows(now: Text) -> str:
+    what = "nothing there" if now is None else str(now).strip()[:200]
+    return "was written back without an error and still shows: %s; see who else sets it, then revert again" % what
 
 
 def _note_all(journal: Journal, numbers: Sequence[int]) -> None:
     for number in numbers:
-        journal.note_undone(number)
+        _note(partial(journal.note_undone, number))
 
 
 def _reverted_state(results: Sequence[StepResult]) -> str:
-    names = {"failed": "failed", "blocked": "blocked", "planned": "drifted", "applied": "changed"}
+    names = {"failed": "failed", "stuck": "failed", "blocked": "blocked", "planned": "drifted", "applied": "changed"}
     return worst([names.get(result.status, "compliant") for result in results])
 
 

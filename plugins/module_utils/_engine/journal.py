@@ -167,8 +167,11 @@ class Lock:
                         % (holder or "unknown", self.path, self.wait_s)
                     ) from None
                 time.sleep(0.1)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, str(os.getpid()).encode("ascii"), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, str(os.getpid()).encode("ascii"), 0)
+        except OSError:
+            pass  # on a full disk the message to others lacks this number
         return self
 
     def __exit__(self, *_exc: Any) -> None:

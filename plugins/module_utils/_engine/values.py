@@ -205,7 +205,7 @@ class StepResult:
     """A step and what became of it.
 
     ``status`` is planned, applied, blocked, waits (for a reboot), skipped (a required step was not
-    applied), failed, undone or stuck (it could not be undone); ``detail`` is the reason where there is one.
+    applied), failed, undone or stuck (its original could not be put back); ``detail`` is the reason where there is one.
     """
 
     step: Step

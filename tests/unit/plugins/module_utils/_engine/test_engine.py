@@ -612,6 +612,62 @@ def test_revert_that_is_refused_keeps_its_record(tmp_path: Path) -> None:
     assert host.tree() == before
 
 
+def test_revert_looks_whether_the_originals_are_back(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    before = host.tree()
+    apply(host)
+    deaf = KnobHost(tmp_path, ignore=("/sys/knobs/b", FILE))
+    report = engine.revert(deaf, Journal(host.root), apply=True, settle_s=(0.0,))["knobs"]
+    assert report.state == "failed"
+    stuck = {result.step.target: result.detail for result in report.steps if result.status == "stuck"}
+    assert set(stuck) == {"/sys/knobs/b", FILE}
+    assert "still shows: 2;" in stuck["/sys/knobs/b"]
+    assert [e.step.id for e in Journal(host.root).standing()] == ["knobs.file", "knobs.set.b"], "to be reverted again"
+    assert engine.revert(host, Journal(host.root), apply=True)["knobs"].state == "changed"
+    assert {path: text for path, text in host.tree().items() if path != DAEMON} == {
+        path: text for path, text in before.items() if path != DAEMON
+    }
+
+
+def test_revert_waits_for_an_original_that_comes_a_moment_later(tmp_path: Path) -> None:
+    class Late(KnobHost):
+        reads = 0
+
+        def read(self, path: str) -> Any:
+            if path == "/sys/knobs/b":
+                self.reads += 1
+                return "2\n" if self.reads <= 2 else super().read(path)
+            return super().read(path)
+
+    host = make(tmp_path)
+    apply(host)
+    report = engine.revert(Late(tmp_path), Journal(host.root), apply=True, settle_s=(0.0, 0.0))["knobs"]
+    assert report.state == "changed"
+    assert Journal(host.root).standing() == []
+
+
+@pytest.mark.parametrize(
+    ("original", "now", "is_back"),
+    [
+        ("64", "64\n", True),
+        ("64", "128\n", False),
+        ("6", "64\n", False),
+        ("mq-deadline", "none [mq-deadline] kyber\n", True),
+        ("none", "none [mq-deadline] kyber\n", False),
+        ("4096 131072 6291456", "4096\t131072\t6291456\n", True),
+        ("\n", "\n", True),
+        ("\n", "0-3\n", False),
+        ("8:0 rbps=100 wbps=max", "8:0 rbps=100 wbps=max riops=max wiops=max\n8:16 rbps=5\n", True),
+        ("8:0 rbps=100 wbps=max", "8:0 rbps=200 wbps=max riops=max wiops=max\n", False),
+        ("8:0 rbps=max wbps=max", "", True),
+        ("1", Unknown("Permission denied"), True),
+        ("1", None, True),
+    ],
+)
+def test_a_value_reads_as_what_was_written(original: str, now: Any, is_back: bool) -> None:
+    assert engine._shows(now, Step("undo.a", "value", "/x", "?", original, "w", "s")) == is_back
+
+
 def test_revert_needs_consent_for_an_undo_that_interrupts(tmp_path: Path) -> None:
     def harsh(wanted: Mapping[str, Any], have: Mapping[str, Any]) -> list[Step]:
         undo = replace(START, risk="destructive")
