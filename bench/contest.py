@@ -119,22 +119,15 @@ def variables(wanted: Mapping[str, Any], gpus: Gpus, uuid: str) -> dict[str, Any
            ("sysctls", "transparent_hugepage", "scheduler", "mount_point", "agcount", "log_mib", "allocsize")},
         "peer_disks": list(DISKS), "peer_serials": list(SERIALS), "peer_device": DEVICE, "peer_uuid": uuid,
         "peer_mount_options": f"noatime,inode64,allocsize={wanted['allocsize']},nofail",
-        "peer_slices": [{"unit": unit, "cpus": cpus, "mems": mems} for unit, (cpus, mems) in slices("peer", gpus).items()],
-        "peer_expected": _read_back(wanted, gpus),
+        "peer_slices": [{"unit": unit, "group": _group(unit), "cpus": cpus, "mems": mems}
+                        for unit, (cpus, mems) in slices("peer", gpus).items()],
     }  # fmt: skip
 
 
-def _read_back(wanted: Mapping[str, Any], gpus: Gpus) -> list[str]:
-    """What peer/templates/read_back.sh.j2 prints on a host in order."""
-    return [
-        f"thp {wanted['transparent_hugepage']}",
-        *(f"{disk} {wanted['scheduler']}" for disk in DISKS),
-        "mount noatime",
-        f"mount allocsize={wanted['allocsize']}",
-        f"geometry agcount={wanted['agcount']}",
-        f"log 4096 {wanted['log_mib'] * 256}",
-        *(f"{unit} {cpus} {cpus}" for unit, (cpus, _mems) in slices("peer", gpus).items()),
-    ]
+def _group(unit: str) -> str:
+    """A slice's folder: its dashes are a hierarchy (systemd.slice(5))."""
+    words = unit.removesuffix(".slice").split("-")
+    return "/".join("-".join(words[: end + 1]) + ".slice" for end in range(len(words)))
 
 
 def expected_state(top: str, wanted: Mapping[str, Any], gpus: Gpus) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from bench.target import Target
 from lab.base import LabError, say
 
 NOTICED, MISSED = "noticed", "missed"
+# Where guest.sh simulates the files of the cpuset controller.
+TRIM = "; ! type bench-trim >/dev/null 2>&1 || bench-trim"
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,13 @@ def who_notices(
     """Each drift in turn: done, looked at by all sides, healed."""
     rows: list[Noticed] = []
     for number, drift in enumerate(drifts):
-        target.ssh(drift.hurt)
+        target.ssh(drift.hurt + TRIM)
         try:
             if bool(differences()) != drift.is_live:
                 raise LabError(f"{drift.name}: the change did not come about as meant", hint="see bench/drifts.py")
             rows.append(_look(drift, inventory))
         finally:
-            target.ssh(drift.heal)
+            target.ssh(drift.heal + TRIM)
         say(f"  drift {number + 1}/{len(drifts)}: {drift.name}: "
             + ", ".join(f"{column} {rows[-1].by[column]}" for column in (OUR_COLUMN, PEER_COLUMN)))  # fmt: skip
     if any(rows[0].by[column] != MISSED for column in COLUMNS):
@@ -115,7 +117,7 @@ def _look(drift: Drift, inventory: Path) -> Noticed:
     contest.run(OURS, "verify", inventory)
     ours = _ours(contest.newest_report())
     flagged = _flagged(PEER.playbooks["verify"], inventory)
-    read_back = [name for name in flagged if name.endswith("read back")]
+    read_back = [name for name in flagged if name.endswith("was read back")]
     by = {
         OUR_COLUMN: _word(bool(ours)),
         PEER_COLUMN: _word(len(flagged) > len(read_back)),

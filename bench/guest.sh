@@ -56,6 +56,11 @@ for top in gpufleet peer; do
     mount --bind "$edge/$top" "/sys/fs/cgroup/$top.slice"
 done
 systemctl daemon-reexec
+# A file of the kernel holds what was written last; a plain file keeps the rest of a longer text behind it.
+cat >/usr/local/sbin/bench-trim <<'TRIM'
+#!/bin/bash
+find /sys/fs/cgroup/gpufleet.slice /sys/fs/cgroup/peer.slice -name 'cpuset.*' -type f -exec sed --in-place '2,$d' {} +
+TRIM
 cat >/usr/local/sbin/systemd-run <<'RUN'
 #!/bin/bash
 for word; do
@@ -67,4 +72,4 @@ while [ "$1" != -- ]; do shift; done
 shift
 exec taskset --cpu-list "$(cat "$file")" "$@"
 RUN
-chmod 755 /usr/local/sbin/systemd-run
+chmod 755 /usr/local/sbin/systemd-run /usr/local/sbin/bench-trim
