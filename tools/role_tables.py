@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the variable table of each role's README from its argument specs.
-
-With --check nothing is written, and a README that would change fails.
-"""
+"""Write the variable table of each role's README from its argument specs."""
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import json
 import re
@@ -93,7 +91,9 @@ def renewed(readme: str, new_table: str) -> str:
 
 
 def main(args: list[str]) -> int:
-    check = "--check" in args
+    parser = argparse.ArgumentParser(prog="python -m tools.role_tables", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, and fail for a README that would change")
+    check = parser.parse_args(args).check
     faults = 0
     for spec_file in sorted(Path(ROOT, "roles").glob("*/meta/argument_specs.yml")):
         role = spec_file.parents[1]
