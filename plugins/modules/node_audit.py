@@ -11,6 +11,7 @@ short_description: Observe a whole GPU host and report where it differs from wha
 version_added: "0.1.0"
 description:
   - Observes each subject of the host once, plans every area against its want, and returns one report. Changes nothing.
+  - What Python compiled of the module is kept in C(/var/cache/gpufleet), which may be removed at any time.
   - With O(capture) it does the same for a capture, without any host.
 options:
   wants:
