@@ -165,8 +165,9 @@ class SliceHost(FakeHost):
         return "/".join([CGROUP, *self.parents(name), name])
 
 
-def make(root: Path, machine: Mapping[str, Any] = LAB) -> SliceHost:
-    """A host of this topology, as sysfs shows it; nothing of ours is on it yet."""
+def make(root: Path, machine: Mapping[str, Any] | None = None) -> SliceHost:
+    """A host of this topology (LAB when not given), as sysfs shows it; nothing of ours is on it yet."""
+    machine = LAB if machine is None else machine
     host = SliceHost(root)
     nodes: Mapping[int, Any] = machine["nodes"]
     offline = parse_cpulist(machine.get("offline", ""))

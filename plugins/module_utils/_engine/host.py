@@ -562,7 +562,8 @@ def _listen(process: subprocess.Popen[bytes], said: Dict[int, bytearray], deadli
     """
     deadline = time.monotonic() + deadline_s
     said.update({1: bytearray(), 2: bytearray()})
-    assert process.stdout is not None and process.stderr is not None
+    if process.stdout is None or process.stderr is None:
+        return "was started without its output"
     with process.stdout, process.stderr, selectors.DefaultSelector() as selector:
         for number, pipe in ((1, process.stdout), (2, process.stderr)):
             selector.register(pipe, selectors.EVENT_READ, number)

@@ -96,13 +96,14 @@ def parse_mdadm_examine(text: str) -> List[Detail]:
 
 def parse_mdstat(text: Text) -> List[MdStat]:
     """``/proc/mdstat``, in its order."""
-    arrays: List[List[str]] = []
+    arrays: List[Tuple[re.Match[str], List[str]]] = []
     for line in lines(text):
-        if _MDSTAT.match(line):
-            arrays.append([line])
+        head = _MDSTAT.match(line)
+        if head:
+            arrays.append((head, []))
         elif arrays and line[:1].isspace():
-            arrays[-1].append(line)
-    return [_mdstat(block) for block in arrays]
+            arrays[-1][1].append(line)
+    return [_mdstat(head, "\n".join(rest)) for head, rest in arrays]
 
 
 def array(host: Host, name: str) -> Array:
@@ -177,13 +178,10 @@ def _detail(device: str, body: List[str]) -> Detail:
     )
 
 
-def _mdstat(block: List[str]) -> MdStat:
-    match = _MDSTAT.match(block[0])
-    assert match is not None
+def _mdstat(match: re.Match[str], body: str) -> MdStat:
     words = match.group(4).split()
     level = words.pop(0) if words and not _MDSTAT_MEMBER.match(words[0]) else None
     members = [_MDSTAT_MEMBER.match(word) for word in words]
-    body = "\n".join(block[1:])
     slots = re.search(r"\[([U_]+)\]\s*$", body, re.MULTILINE)
     action = _ACTION.search(body)
     return MdStat(

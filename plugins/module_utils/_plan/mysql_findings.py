@@ -185,5 +185,5 @@ def _judge_io(have: Mapping[str, Any], server: Mapping[str, Any], wall: Mapping[
 def _judge_devices(server: Mapping[str, Any], wall: Mapping[str, Any]) -> List[Finding]:
     if wall["device_policy"] not in ("closed", "strict") or not isinstance(server["reach"], Unknown):
         return []
-    return [words.unseen(server["unit"], "whether its processes can open a GPU", server["reach"],
-                    "bpftool cgroup show /sys/fs/cgroup%s" % server["control_group"])]  # fmt: skip
+    command = "bpftool cgroup show /sys/fs/cgroup%s" % server["control_group"]
+    return [words.unseen(server["unit"], "whether its processes can open a GPU", server["reach"], command)]

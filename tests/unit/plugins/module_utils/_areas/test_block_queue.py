@@ -31,8 +31,8 @@ def want(rules: list[dict[str, Any]]) -> dict[str, Any]:
     return {"rules": [dict(empty, **rule) for rule in rules]}
 
 
-def case(rules: list[dict[str, Any]] = RULES) -> Case:
-    return Case(AREA, want(rules), make, QueueHost)
+def case(rules: list[dict[str, Any]] | None = None) -> Case:
+    return Case(AREA, want(RULES if rules is None else rules), make, QueueHost)
 
 
 @pytest.mark.parametrize("row", CASES, ids=[row["name"] for row in CASES])

@@ -48,8 +48,8 @@ def want(given: dict[str, Any]) -> dict[str, Any]:
     return dict(dict.fromkeys(SPEC), **given)
 
 
-def case(given: dict[str, Any] = ALL, setup: Any = make) -> Case:
-    return Case(AREA, want(given), setup, KernelHost)
+def case(given: dict[str, Any] | None = None, setup: Any = make) -> Case:
+    return Case(AREA, want(ALL if given is None else given), setup, KernelHost)
 
 
 def shown(step: Step) -> str:

@@ -42,8 +42,8 @@ def _filled(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
     return {name: values.get(name, option.get("default")) for name, option in spec.items()}
 
 
-def case(values: Mapping[str, Any], machine: Mapping[str, Any] = SMALL) -> Case:
-    return Case(AREA, want(values), partial(make, machine=machine), SliceHost)
+def case(values: Mapping[str, Any], machine: Mapping[str, Any] | None = None) -> Case:
+    return Case(AREA, want(values), partial(make, machine=machine or SMALL), SliceHost)
 
 
 @pytest.mark.parametrize("row", LAYOUTS, ids=[row["name"] for row in LAYOUTS])
@@ -149,9 +149,9 @@ def test_survives_kills(tmp_path: Path) -> None:
     assert prove_survives_kills(case(values, machine), tmp_path, stays=confined) > 20
 
 
-def applied(tmp_path: Path, values: Mapping[str, Any] = {}) -> SliceHost:
+def applied(tmp_path: Path, values: Mapping[str, Any] | None = None) -> SliceHost:
     host = make(tmp_path, SMALL)
-    assert case(values).apply(host).state == "changed"
+    assert case(values or {}).apply(host).state == "changed"
     return host
 
 
