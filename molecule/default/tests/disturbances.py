@@ -49,7 +49,12 @@ DISTURBANCES = (
         "block_queue",
         "/etc/udev/rules.d/99-gpufleet-block-queue.rules",
     ),
-    ("remounted without noatime", "mount --options-mode ignore -o remount,rw,relatime /models", "xfs_volumes", "/models"),
+    (
+        "remounted without noatime",
+        "mount --options-mode ignore -o remount,rw,relatime /models",
+        "xfs_volumes",
+        "/models",
+    ),
     ("a line of fstab edited", r"sed -i '\,/scratch,s/noatime/relatime/' /etc/fstab", "xfs_volumes", "/etc/fstab"),
     (
         "a slice's unit edited",

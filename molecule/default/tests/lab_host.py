@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import testinfra
+
 from lab.hosts import HOSTS, ssh_port
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,7 +55,12 @@ def play(playbook: str, name: str, *args: str) -> Run:
         "GPUFLEET_RUN": run,
     }
     done = subprocess.run(
-        ["ansible-playbook", playbook, *args], cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ["ansible-playbook", playbook, *args],
+        cwd=ROOT,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     folder = ARTIFACTS / run
     reports = [json.loads(file.read_text()) for file in folder.glob("*.json") if file.name != "run.json"]

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from typing import Any
 
-from lab_host import NAME, ROOT, play
 from disturbances import COMPANIONS, DISTURBANCES
+from lab_host import NAME, ROOT, play
 
 DISKS = {"$MODELS": "nvme-QEMU_NVMe_Ctrl_GPUFLEETNVME2", "$SCSI": "wwn-0x5000c50015ea71a0"}
 LOAD = ROOT / "tests/lab/mysql_load.py"

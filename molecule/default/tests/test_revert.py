@@ -25,7 +25,10 @@ def test_what_was_adopted_describes_the_host(gpu1: Any) -> None:
 def test_a_capture_gives_the_same_report(gpu1: Any) -> None:
     """What was recorded, audited without the host, is judged as the host was; and it names nobody's serials."""
     folder = ARTIFACTS / "captures"
-    assert play("playbooks/capture.yml", "capture", "-e", "gpufleet_captures=%s" % folder, "-e", "gpufleet_scrub=false").rc == 0
+    assert (
+        play("playbooks/capture.yml", "capture", "-e", "gpufleet_captures=%s" % folder, "-e", "gpufleet_scrub=false").rc
+        == 0
+    )
     wants = ["-e", "@%s" % (ROOT / "inventories/lab/group_vars/gpu_hosts.yml")]
     run = play("playbooks/audit.yml", "offline", "-e", "capture=%s" % (folder / (NAME + ".tar.gz")), *wants)
     assert run.report["state"] == "compliant", run.output
