@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -25,8 +26,10 @@ from bench.contest import OURS, PEER, Cost
 from bench.target import BENCH, STATE, Target, find_gpus
 from lab.base import LabError, say
 
-# Hosts -> repeats. Whoever measures fewer than these knows less than the table says.
-PLAN = {1: 5, 10: 3, 50: 3}
+# Hosts -> repeats. Only those on the most hosts are fewer where the machine is slow; the table tells how many there were.
+LARGEST = 50
+PLAN = {1: 5, 10: 3, LARGEST: 3}
+BUDGET_S = 19 * 60
 QUICK = {1: 3, 10: 2}
 MORE_REPEATS = 3
 PAYLOAD_REPEATS = 9
@@ -52,6 +55,7 @@ class Bench:
         self.gpus = find_gpus()
         self.uuid = ""
         self.times: dict[str, dict[str, list[Cost]]] = {}
+        self.started = time.monotonic()
 
     def measure(self) -> dict[str, Any]:
         contest.copy_collection()
@@ -61,9 +65,13 @@ class Bench:
         self._bring_to_state()
         payloads = self._payloads()
         for hosts, repeats in self.plan.items():
-            self._measure_hosts(hosts, repeats)
+            if hosts != LARGEST:
+                self._measure_hosts(hosts, repeats)
         tuned = self._tuned()
         noticed = self._drifts()
+        # The longest is last, and repeated as often as the time allows.
+        if LARGEST in self.plan:
+            self._measure_hosts(LARGEST, self.plan[LARGEST])
         self._assert_state("at the end")
         return {
             "format": 1,
@@ -126,6 +134,9 @@ class Bench:
                 f"  {hosts} hosts, {repeat + 1}/{repeats}: verify gpufleet.host "
                 f"{rows['verify gpufleet.host'][-1].wall_s:.1f} s, stock {rows['verify stock'][-1].wall_s:.1f} s"
             )
+            a_round = sum(costs[-1].wall_s for costs in rows.values())
+            if hosts == LARGEST and time.monotonic() - self.started + a_round > BUDGET_S:
+                break
 
     def _repair(self, who: contest.Contestant, inventory: Path) -> Cost:
         """One sysctl was changed by hand."""

@@ -89,7 +89,7 @@ def _speed(measured: Row) -> str:
         "wall ratio",
         "controller CPU ratio",
     ]
-    note = f"Without its read-back, which makes the work equal, the stock playbook takes {less:.1f} times as long on 1 host."
+    note = f"Without facts and read-back, which make the work equal, the stock playbook takes {less:.1f} times as long on 1 host."
     return _markdown(head, rows) + "\n\n" + note
 
 
