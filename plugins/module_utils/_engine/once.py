@@ -21,7 +21,6 @@ import os
 import stat
 import sys
 import zipimport
-from importlib.util import MAGIC_NUMBER
 from types import CodeType
 from typing import Any, Callable, Dict
 
@@ -37,7 +36,7 @@ class Kept:
 
     def __init__(self, compiler: Compiler, folder: str) -> None:
         self.compiler = compiler
-        self.path = "%s/%s-%d.code" % (folder, MAGIC_NUMBER.hex(), sys.flags.optimize)
+        self.path = "%s/%s-%x-%d.code" % (folder, sys.implementation.cache_tag, sys.hexversion, sys.flags.optimize)
         self.known = _load(self.path)
         self.used: Dict[bytes, CodeType] = {}
         self.is_new = False
