@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from lab_host import ARTIFACTS, ROOT, play
+from lab_host import ARTIFACTS, KEY, ROOT, play
 
 LINK = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_REFUSE-"
 NAME = "lab-refuse1"
@@ -47,10 +50,29 @@ def run_with(name: str, volumes: list[dict[str, Any]]) -> Any:
     return play("site.yml", name, "-e", "gpufleet_hosts=refusals", "--tags", "xfs_storage", "-e", "@%s" % wants)
 
 
-def contents(host: Any) -> list[str]:
-    """A checksum of each disk but the blank one, whole."""
-    links = " ".join(LINK + kind for kind in REASONS)
-    return str(host.check_output("sync; for disk in %s; do echo $disk $(sha256sum <$disk); done" % links)).splitlines()
+def contents(host: Any) -> dict[str, str]:
+    """A checksum of what each disk but the blank one holds, from the files behind them: the guest is too slow for it."""
+    host.check_output("sync")
+    return {kind: checksum(KEY.parent / NAME / ("refuse-%s.raw" % kind.lower())) for kind in REASONS}
+
+
+def checksum(image: Path) -> str:
+    """Of the written parts of a sparse file, with their places."""
+    found = hashlib.sha256()
+    with image.open("rb") as file:
+        end, place = image.stat().st_size, 0
+        while place < end:
+            try:
+                start = os.lseek(file.fileno(), place, os.SEEK_DATA)
+            except OSError:
+                break
+            place = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            file.seek(start)
+            data = file.read(place - start)
+            # A hole that was filled with zeros is no change.
+            if data.strip(b"\0"):
+                found.update(b"%d " % start + data)
+    return found.hexdigest()
 
 
 @pytest.fixture(scope="module")
