@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -28,7 +29,8 @@ class Module:
 
     def __init__(self, argument_spec: dict[str, Any], supports_check_mode: bool) -> None:
         assert supports_check_mode
-        checked = ArgumentSpecValidator(argument_spec).validate(Module.params)
+        # A copy, since the validator fills in defaults in the spec itself.
+        checked = ArgumentSpecValidator(copy.deepcopy(argument_spec)).validate(Module.params)
         assert not checked.error_messages, checked.error_messages
         self.params = checked.validated_parameters
         self.check_mode = Module.check_mode
