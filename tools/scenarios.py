@@ -24,7 +24,7 @@ def main(names: list[str]) -> int:
     folder = ROOT / "molecule"
     scenarios = names or sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
     env = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS)}
-    if scenarios and subprocess.run(["tools/lab.sh", "up"], cwd=ROOT).returncode != 0:
+    if scenarios and subprocess.run(["tools/lab.sh", "image"], cwd=ROOT).returncode != 0:
         return close(passed=0, failed=len(scenarios))
     failed = []
     for name in scenarios:
