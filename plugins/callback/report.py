@@ -219,6 +219,8 @@ class CallbackModule(CallbackBase):
         wanted = self.get_option("run") or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         try:
             self.folder = fleet_files.open_run(Path(self.get_option("artifacts")), wanted)
+            # Workers, forked after this, give it to the modules, so that the hosts' journals call the run the same.
+            os.environ["GPUFLEET_JOURNAL_RUN"] = self.folder.name
             fleet_files.write_json(self.folder / fleet_files.RUN_FILE, self._summary(None))
             fleet_files.link_latest(self.folder)
         except OSError as error:

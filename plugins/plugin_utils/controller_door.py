@@ -36,7 +36,7 @@ class ActionModule(ActionBase):
         args = dict(self._task.args)
         if name != "node_capture":
             # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
-            args["run"] = args.get("run") or os.environ.get("GPUFLEET_RUN", "")
+            args["run"] = args.get("run") or os.environ.get("GPUFLEET_JOURNAL_RUN", "")
         wants = args.get("wants") if name in ("node_audit", "node_capture") else {name: want_of(args)}
         try:
             refuse_slips(variables)
