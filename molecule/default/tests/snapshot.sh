@@ -3,10 +3,13 @@
 # Prints everything that a run may have changed, a line each, so that two states of a host can be compared.
 set -u
 # What the system itself rewrites: the mount table's cache, the password lock, the clock's drift, systemd's own links.
-find /etc /usr/local /boot/grub/grub.cfg -xdev \( -type f -o -type l \) ! -path '/etc/mtab' ! -path '/etc/.pwd.lock' ! -path '/etc/adjtime' ! -path '/etc/resolv.conf' -print0 |
-    sort -z | while IFS= read -r -d '' file; do
-    if [ -L "$file" ]; then echo "link $file -> $(readlink "$file")"; else echo "file $file $(sha256sum <"$file") $(stat -c '%a %u %g' "$file")"; fi
-done
+listed() {
+    find /etc /usr/local /boot/grub/grub.cfg -xdev ! -path '/etc/mtab' ! -path '/etc/.pwd.lock' ! -path '/etc/adjtime' \
+        ! -path '/etc/resolv.conf' "$@"
+}
+listed -type f -print0 | xargs -0 sha256sum | sed 's/^/file /'
+listed -type f -printf 'mode %p %m %u %g\n'
+listed -type l -printf 'link %p -> %l\n'
 sysctl -a 2>/dev/null | grep -E '^(vm\.(swappiness|dirty_|max_map_count|zone_reclaim|min_free)|kernel\.numa_balancing|net\.core\.)' | sed 's/^/sysctl /'
 for file in /sys/kernel/mm/transparent_hugepage/{enabled,defrag} /sys/block/{nvme*,sd*,vd*}/queue/{scheduler,nr_requests,read_ahead_kb,rq_affinity,nomerges}; do
     echo "value $file $(cat "$file")"
