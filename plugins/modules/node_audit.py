@@ -12,6 +12,8 @@ version_added: "0.1.0"
 description:
   - Observes each subject of the host once, plans every area against its want, and returns one report. Changes nothing.
   - What Python compiled of the module is kept in C(/var/cache/gpufleet), which may be removed at any time.
+  - What Python compiled of the module is kept below C(/var/cache/gpufleet), as it does for installed programs, so that
+    the next audit takes half of the CPU time. Set C(PYTHONDONTWRITEBYTECODE) on the host to keep nothing.
   - With O(capture) it does the same for a capture, without any host.
 options:
   wants:
