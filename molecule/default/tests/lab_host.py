@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,15 @@ def play(playbook: str, name: str, *args: str) -> Run:
 
 
 def connect(name: str) -> Any:
+    """One connection is kept for all commands: a login costs an emulated host seconds."""
+    options = {
+        "ControlPath": os.path.join(tempfile.gettempdir(), "gpufleet-%C"),
+        "ServerAliveInterval": "20",
+        "StrictHostKeyChecking": "no",
+        "UserKnownHostsFile": "/dev/null",
+        "LogLevel": "ERROR",
+    }
     return testinfra.get_host(
-        "ssh://root@127.0.0.1:%d?ssh_identity_file=%s&controlpersist=120" % (ssh_port(HOSTS[name]), KEY),
-        ssh_extra_args="-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
+        "ssh://root@127.0.0.1:%d?ssh_identity_file=%s&controlpersist=600&timeout=120" % (ssh_port(HOSTS[name]), KEY),
+        ssh_extra_args=" ".join("-o %s=%s" % pair for pair in options.items()),
     )
