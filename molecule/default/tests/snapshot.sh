@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Prints everything that a run may have changed, a line each, so that two states of a host can be compared.
 set -u
+# Not here: arrays and filesystems that were made, which nothing may undo, and the running kernel's command line,
+# which the next boot reads from grub.cfg.
 # What the system itself rewrites: the mount table's cache, the password lock, the clock's drift, systemd's own links.
 listed() {
     find /etc /usr/local /boot/grub/grub.cfg -xdev ! -path '/etc/mtab' ! -path '/etc/.pwd.lock' ! -path '/etc/adjtime' \
@@ -17,6 +19,4 @@ done
 findmnt -rno TARGET,FSTYPE,OPTIONS -t xfs,ext4,vfat | sed 's/^/mount /'
 systemctl show -p Id,AllowedCPUs,AllowedMemoryNodes,MemoryMax,MemoryHigh,DevicePolicy,DeviceAllow mariadb.service | sed 's/^/unit /'
 systemctl list-units --all --plain --no-legend 'gpufleet*' | sed 's/^/slice /'
-grep ^md /proc/mdstat | sed 's/^/md /'
-cat /proc/cmdline
 exit 0

@@ -10,6 +10,13 @@ from lab_host import ARTIFACTS
 from snapshot import snapshot
 
 
+def test_the_host_is_one_that_hands_have_run(gpu1: Any) -> None:
+    """Its boot menu is its own (the image's was made without a disk), and one disk has a scheduler that nobody wants."""
+    gpu1.check_output("update-grub")
+    disk = gpu1.check_output("basename $(readlink -f /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_GPUFLEETNVME2)").strip()
+    gpu1.check_output("echo mq-deadline >/sys/block/%s/queue/scheduler" % disk)
+
+
 def test_write_down_the_originals(gpu1: Any) -> None:
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     lines = snapshot(gpu1)

@@ -43,6 +43,13 @@ def test_revert_puts_the_originals_back(gpu1: Any) -> None:
     assert sorted(map(kind, set(now) - set(before))) == []
 
 
+def test_what_was_made_keeps_its_data(gpu1: Any) -> None:
+    """Nothing that may hold data is undone: the array runs, and both filesystems are still there."""
+    disk = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_GPUFLEETNVME2"
+    assert gpu1.check_output("blkid -p -s TYPE -o value %s" % disk).strip() == "xfs"
+    assert "active raid0" in gpu1.check_output("cat /proc/mdstat")
+
+
 def kind(line: str) -> str:
     return re.sub(r"[0-9a-f]{64}", "…", line)
 
