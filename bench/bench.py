@@ -172,6 +172,10 @@ class Bench:
             self.target.ssh(start)
             try:
                 costs["tuned"].append(contest.run_playbook(["bench/peer/tuned.yml"], inventory, settings={}))
+                if costs["tuned"][-1].rc:
+                    raise LabError(
+                        "tuned-adm verify calls a host in order wrong", hint=f"read {costs['tuned'][-1].log}"
+                    )
             finally:
                 self.target.ssh("systemctl stop tuned; rm -f /etc/tuned/active_profile /etc/tuned/profile_mode")
         return {name: [_plain(cost) for cost in rows] for name, rows in costs.items()}

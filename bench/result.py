@@ -125,7 +125,8 @@ def _tuned(measured: Row) -> str:
 
 def _noticed(rows: Sequence[Row]) -> str:
     columns = list(rows[0]["by"])
-    lines = [[row["drift"], *(row["by"][column] for column in columns), row["what"]] for row in rows]
+    # The first row is the control: nothing was changed, and nobody says that it was.
+    lines = [[row["drift"], *(row["by"][column] for column in columns), row["what"]] for row in rows[1:]]
     seen = [f"{sum(row['by'][column] == 'noticed' for row in rows)} of {len(rows) - 1}" for column in columns]
     return _markdown(["hand-made change", *columns, "how gpufleet.host names it"], [*lines, ["noticed", *seen, ""]])
 
