@@ -41,6 +41,11 @@ class QueueHost(FakeHost):
         rows = ["E:%s=%s" % (key, value) for key, value in ids.items()]
         rows += ["S:disk/by-id/%s" % value.lower() for value in ids.values()]
         self.put("/run/udev/data/b" + number, "\n".join(rows) + "\n")
+        for value in ids.values():
+            link = Path(self.root + "/dev/disk/by-id") / value.lower()
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to("../../" + name)
 
 
 def make(root: Path) -> QueueHost:

@@ -58,6 +58,7 @@ def _disk(host: Host, want: Mapping[str, Any], name: str) -> Dict[str, Any]:
         "name": name,
         "class": block_queue.class_of(name, disk.rotational),
         "ids": [word for word in disk.ids + (disk.wwn, disk.serial, disk.serial_short) if word],
+        "links": disk.ids,
         "id": (disk.ids or (disk.wwn or disk.serial or name,))[0],
         "multipath_member": disk.multipath_member,
         "hidden": disk.hidden,

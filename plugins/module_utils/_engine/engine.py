@@ -185,8 +185,8 @@ def revert(
 ) -> Dict[str, Report]:
     """Undo an area, a run or everything, back to the recorded originals; a report for each area."""
     rows: List[Tuple[Entry, Sequence[int], StepResult]] = []
-    last = {changes(entry.step): entry for entry in journal.standing()}
-    for entry, numbers in originals(journal.standing(area, run)):
+    last = {changes(entry.step): entry for entry in _by_disk(journal.standing(), host)}
+    for entry, numbers in originals(_by_disk(journal.standing(area, run), host)):
         newest = last[changes(entry.step)]
         if run is not None and newest.run != run:
             # Its own original lies beneath a later change; undoing it would lose the way back to it.
@@ -210,6 +210,29 @@ def undo_of(step: Step) -> Optional[Step]:
             return None
         return replace(step, id="undo." + step.id, before=step.after, after=step.before, requires=())
     return None
+
+
+def _by_disk(entries: Sequence[Entry], host: Host) -> List[Entry]:
+    """Journal entries with the kernel names that their disks have now: those of another boot may be other disks'."""
+    return [replace(entry, step=_renamed(entry.step, host)) for entry in entries]
+
+
+def _renamed(step: Step, host: Host) -> Step:
+    if not step.disk:
+        return step
+    link = host.readlink("/dev/disk/by-id/" + step.disk)
+    # A disk that is gone keeps its stable name: no file is there, and the message names it.
+    name = link.rsplit("/", 1)[-1] if link else step.disk
+
+    def now(path: str) -> str:
+        return re.sub("^/sys/block/[^/]+/", lambda _match: "/sys/block/%s/" % name, path)
+
+    return replace(
+        step,
+        target=now(step.target),
+        then=tuple((now(path), text) for path, text in step.then),
+        undo=_renamed(step.undo, host) if step.undo else None,
+    )
 
 
 def apply_step(step: Step, hands: Hands) -> None:

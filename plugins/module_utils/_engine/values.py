@@ -83,6 +83,8 @@ class Step:
     ``argv`` is the command of a ``run`` step, with ``stdin`` as its input and ``deadline_s`` seconds.
     ``undo`` is the reverse step; for ``file`` and ``value`` the engine derives it from ``before``.
     ``then`` are further (path, text) values that a ``value`` step writes after its own: what the write resets.
+    ``disk`` is the name below /dev/disk/by-id of the disk whose kernel name stands in ``target``, where there is
+    one: kernel names move at a boot, so a revert goes by this name.
     ``requires`` names steps (by id) that must have been applied for this one to make sense.
     ``needs`` tells people what the change costs, ``risk`` is what consent is given for.
     """
@@ -103,6 +105,7 @@ class Step:
     undo: Optional[Step] = None
     requires: Tuple[str, ...] = ()
     then: Tuple[Tuple[str, str], ...] = ()
+    disk: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ("file", "value", "run", "reboot"):
@@ -136,6 +139,8 @@ class Step:
         }
         if self.then:
             data["then"] = [list(pair) for pair in self.then]
+        if self.disk:
+            data["disk"] = self.disk
         if self.kind == "run":
             data["argv"] = list(self.argv)
             data["stdin"] = self.stdin
@@ -161,6 +166,7 @@ class Step:
             undo=Step.from_json(data["undo"]) if data.get("undo") else None,
             requires=tuple(data.get("requires", ())),
             then=tuple((path, text) for path, text in data.get("then", ())),
+            disk=data.get("disk", ""),
         )
 
 

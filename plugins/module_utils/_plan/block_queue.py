@@ -134,7 +134,7 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     for disk in disks(have):
         for setting, value in wanted_for(want, disk).items():
             if _differs(disk, setting, value, steps):
-                steps.append(_queue_step(disk, setting, value))
+                steps.append(_queue_step(disk, _own_link(disk, have), setting, value))
     return steps
 
 
@@ -209,7 +209,13 @@ def _differs(disk: Mapping[str, Any], setting: str, value: str, steps: List[Step
     return bool((live.active if setting == "scheduler" else live) != value)
 
 
-def _queue_step(disk: Mapping[str, Any], setting: str, value: str) -> Step:
+def _own_link(disk: Mapping[str, Any], have: Mapping[str, Any]) -> str:
+    """The first by-id name that is this disk's alone: two paths to one disk share theirs."""
+    others = {name for other in disks(have) if other is not disk for name in other["links"]}
+    return next((name for name in disk["links"] if name not in others), "")
+
+
+def _queue_step(disk: Mapping[str, Any], link: str, setting: str, value: str) -> Step:
     live = disk["queue"][setting]
     step = Step(
         "block_queue.%s.%s" % (disk["name"], setting),
@@ -219,6 +225,7 @@ def _queue_step(disk: Mapping[str, Any], setting: str, value: str) -> Step:
         value,
         WHY[setting],
         SOURCE,
+        disk=link,
     )
     depth = disk["nr_requests"]
     if setting != "scheduler" or isinstance(depth, Unknown):

@@ -110,6 +110,15 @@ def wanted_options(volume: Mapping[str, Any]) -> List[str]:
     return options + (["nofail"] if volume.get("nofail") else [])
 
 
+def further(volume: Mapping[str, Any], options: Sequence[str]) -> List[str]:
+    """What an fstab line says beyond a volume's own variables; the live mount is right where the line contradicts it."""
+    own = ["noatime", "inode64", "allocsize", "nofail", "defaults"]
+    own += [name for wanted in ("noatime", "inode64") if volume.get(wanted) for name in CONFLICTS[wanted]]
+    # Of an option that is given twice the last counts.
+    last = {name_of(option): option for option in options}
+    return [option for name, option in last.items() if name not in own]
+
+
 def canonical(option: str) -> str:
     name, equals, value = option.partition("=")
     if option == "dax":

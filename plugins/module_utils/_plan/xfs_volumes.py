@@ -91,8 +91,7 @@ def live(volume: Volume, seen: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     lines = xfs_mounts.lines_at(volume, seen)
     about["mount_by"] = "unit" if isinstance(seen["unit"]["text"], str) else ("fstab" if lines else None)
     for line in lines[:1]:
-        own = ("noatime", "inode64", "allocsize", "nofail", "defaults")
-        about["options"] = [option for option in line["options"] if xfs_options.name_of(option) not in own]
+        about["options"] = xfs_options.further(about, line["options"])
         about["nofail"] = "nofail" in line["options"]
     return about
 

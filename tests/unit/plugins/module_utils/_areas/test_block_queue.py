@@ -126,3 +126,38 @@ def test_journal_keeps_originals_over_runs(tmp_path: Path) -> None:
     case([{"class": "hdd", "nomerges": 0}]).apply(host, "r2")
     engine.revert(host, Journal(host.root), apply=True)
     assert host.tree() == before
+
+
+def test_revert_after_a_boot_that_swapped_the_kernel_names(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    host.add_disk("nvme1n1", "259:1", active="kyber", ID_WWN="eui.0002", ID_SERIAL="MODEL_S1")
+    case([{"class": "nvme", "scheduler": "mq-deadline"}]).apply(host)
+    host.add_disk("nvme0n1", "259:0", active="mq-deadline", ID_WWN="eui.0002", ID_SERIAL="MODEL_S1")
+    host.add_disk("nvme1n1", "259:1", active="mq-deadline", ID_WWN="eui.0001", ID_SERIAL="MODEL_S0")
+    engine.revert(host, Journal(host.root), apply=True)
+    active = [host.read("/sys/block/nvme%dn1/queue/scheduler" % number) for number in (0, 1)]
+    assert active == ["none mq-deadline [kyber]\n", "[none] mq-deadline kyber\n"]
+
+
+def test_revert_leaves_the_disk_alone_that_took_the_name_of_one_that_is_gone(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    only = [{"id": "0x5000c500a1b2c3d4", "nomerges": 1}]
+    case(only).apply(host)
+    (tmp_path / "dev/disk/by-id/0x5000c500a1b2c3d4").unlink()
+    host.add_disk("sda", "8:0", rotational="1", ID_WWN="0x5000c500dddddddd")
+    host.put("/sys/block/sda/queue/nomerges", "2\n")
+    reports = engine.revert(host, Journal(host.root), apply=True)
+    assert host.read("/sys/block/sda/queue/nomerges") == "2\n"
+    assert [r.detail for r in reports["block_queue"].steps if r.status == "skipped"] == [
+        "/sys/block/0x5000c500a1b2c3d4/queue/nomerges is gone"
+    ]
+    assert Journal(host.root).standing() == []
+
+
+def test_two_paths_to_one_disk_are_told_apart_by_their_kernel_names(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    host.add_disk("sdc", "8:32", active="kyber", rotational="1", ID_WWN="0x5000c500a1b2c3d4")
+    case([{"class": "hdd", "scheduler": "none"}]).apply(host)
+    engine.revert(host, Journal(host.root), apply=True)
+    active = [host.read("/sys/block/%s/queue/scheduler" % name) for name in ("sda", "sdc")]
+    assert active == ["none [mq-deadline] kyber\n", "none mq-deadline [kyber]\n"]

@@ -184,6 +184,17 @@ def test_what_is_observed_is_what_was_wanted(tmp_path: Path, level: int) -> None
     assert report.after == {"volumes": [dict(about, **defaults)]}
 
 
+def test_where_fstab_contradicts_the_mount_the_mount_is_adopted(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    scratch = Case(AREA, want(SCRATCH), make, DiskHost)
+    scratch.apply(host, "r1")
+    host.put("/etc/fstab", "UUID=00000000-aaaa /scratch xfs nodev,relatime,inode32,nofail,x-mine=1,x-mine=2 0 0\n")
+    adopted = scratch.check(host).before
+    assert adopted["volumes"][0]["noatime"] is True
+    assert adopted["volumes"][0]["options"] == ["nodev", "x-mine=2"]
+    AREA.check_want(want(*adopted["volumes"]))
+
+
 def test_growth_converges(tmp_path: Path) -> None:
     def grown(root: Path) -> DiskHost:
         host = make(root)
