@@ -54,11 +54,11 @@ FABRIC_HEALTH = (
 
 
 def _absent_reasons() -> Dict[str, Flag]:
-    return {name: ABSENT for name in EVENT_REASONS}
+    return dict.fromkeys(EVENT_REASONS, ABSENT)
 
 
 def _absent_health() -> Dict[str, Word]:
-    return {name: ABSENT for name in FABRIC_HEALTH}
+    return dict.fromkeys(FABRIC_HEALTH, ABSENT)
 
 
 @dataclass(frozen=True)
@@ -219,12 +219,22 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class LostGpu:
+    """A GPU that nvidia-smi only complains about: it is on the bus, and does not answer."""
+
+    address: Word
+    index: Number
+    reason: str
+
+
+@dataclass(frozen=True)
 class Log:
     """One output of nvidia-smi.
 
     ``source`` is xml, text, csv, table or list.  ``attached_gpus`` is what the output itself counts.
     ``is_complete``: as many GPUs are told as are attached and the output has its end; Unknown where the
-    form does not say.  ``complaints`` are the lines that are no part of the form, such as one on a lost GPU.
+    form does not say.  ``complaints`` are the lines that are no part of the form; ``lost`` are the GPUs that
+    such a line is about.
     """
 
     source: str
@@ -234,4 +244,5 @@ class Log:
     gpus: Tuple[Gpu, ...] = ()
     is_complete: Flag = ABSENT
     complaints: Tuple[str, ...] = ()
+    lost: Tuple[LostGpu, ...] = ()
     timestamp: Word = ABSENT
