@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
 import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import tarfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +31,8 @@ BOOT_S = {"kvm": 120.0, "tcg": 600.0}
 _STOP_S = 90.0
 _SETTLE_S = 180
 _HEARTBEAT_S = 10.0
+# On the host: the programs that stand in for hardware that is not there.
+_SIMULATED = "/usr/local/lib/gpufleet-lab"
 # sockaddr_un holds 108 bytes with the closing zero.
 _SOCKET_PATH_MAX = 107
 
@@ -76,6 +82,8 @@ def up(machine: Machine, image: Image) -> None:
         _start_somehow(machine, image)
     wait(machine)
     _provision(machine)
+    if machine.host.gpus:
+        _simulate(machine)
     say(f"{machine.host.name} is {settle(machine)}: ssh port {machine.port}, {machine.state.get('accel')}")
 
 
@@ -215,6 +223,39 @@ def _provision(machine: Machine) -> None:
         )
     if done.stdout.startswith("new"):
         say(f"{machine.host.name} is set up")
+
+
+def _simulate(machine: Machine) -> None:
+    """Give the host the nvidia-smi of its stand-in GPUs, unless it has this one."""
+    packed = _pack(LAB / "simulated")
+    digest = hashlib.sha256(packed).hexdigest()
+    script = (
+        f"grep -qsx {digest} {_SIMULATED}/digest && exit; rm -rf {_SIMULATED}; mkdir -p {_SIMULATED}; "
+        f"tar -xzf - -C {_SIMULATED} && python3 -m compileall -q {_SIMULATED}/smi && "
+        f"ln -sf {_SIMULATED}/nvidia-smi /usr/local/bin/nvidia-smi && echo {digest} >{_SIMULATED}/digest && echo new"
+    )
+    done = subprocess.run(ssh_argv(machine, script), input=packed, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).decode(errors="replace").strip()
+        raise LabError(
+            f"{machine.host.name} does not take its nvidia-smi: {said}",
+            hint=f"run: lab/lab.py reset {machine.host.name}",
+        )
+    if done.stdout.startswith(b"new"):
+        say(f"{machine.host.name} has the simulated nvidia-smi")
+
+
+def _pack(folder: Path) -> bytes:
+    """A folder as a tar archive; the same bytes for the same files."""
+    out = io.BytesIO()
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                member = tarfile.TarInfo(str(path.relative_to(folder)))
+                member.size, member.mode = path.stat().st_size, 0o755 if os.access(path, os.X_OK) else 0o644
+                with path.open("rb") as file:
+                    tar.addfile(member, file)
+    return out.getvalue()
 
 
 def settle(machine: Machine) -> str:
