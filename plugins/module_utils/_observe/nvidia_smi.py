@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The GPUs of a host as nvidia-smi tells of them: one run of ``nvidia-smi -q -x``.
+
+``observe`` gives a ``nvidia_values.Log`` (its GPUs are ``nvidia_values.Gpu``), or Unknown with one of:
+
+* ``hung: …``                       no answer before the deadline, as of a process in uninterruptible sleep
+* ``nvidia-smi is not installed``   the command is missing
+* ``error: …``                      its own words, such as that it couldn't communicate with the NVIDIA driver
+* ``… was not recorded``            a capture without it
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Tuple, Union
+
+from .._engine.host import Host, Result
+from .._engine.values import Unknown
+from .nvidia_table import parse_gpu_list, parse_nvidia_smi_table
+from .nvidia_text import parse_nvidia_smi_text
+from .nvidia_values import Log
+from .nvidia_words import clean, complaints_of, lost_gpus
+from .nvidia_xml import parse_nvidia_smi_xml
+
+QUERY = ("nvidia-smi", "-q", "-x")
+# What a capture may hold instead, the one that tells most first.
+_RECORDED = (("nvidia-smi", "-x", "-q"), ("nvidia-smi", "-q"), ("nvidia-smi",), ("nvidia-smi", "-L"))
+# Without anything that holds the GPUs open, each of them is brought up for the answer, which takes some seconds a
+# GPU; eight of them must fit.  With the persistence daemon they are up already.  Both, together with the two other
+# runs of nvidia-smi, stay below what an observation may take (engine.OBSERVE_DEADLINE_S).
+DEADLINE_S = 60.0
+DEADLINE_PERSISTENT_S = 20.0
+_PERSISTENCED = "/run/nvidia-persistenced/socket"
+# What timeout(1) and a shell give where a capture was taken with them.
+_TIMED_OUT = (124, 137)
+_NOT_FOUND = 127
+
+
+def observe(host: Host) -> Union[Log, Unknown]:
+    """What nvidia-smi says, with its complaints; Unknown when it says nothing of any GPU."""
+    deadline_s = DEADLINE_PERSISTENT_S if host.exists(_PERSISTENCED) else DEADLINE_S
+    result = host.run(QUERY, deadline_s=deadline_s)
+    if not host.is_live and result.unknown:
+        others = (host.run(argv, deadline_s=deadline_s) for argv in _RECORDED)
+        result = next((other for other in others if not other.unknown), result)
+    return read(result)
+
+
+def read(result: Result) -> Union[Log, Unknown]:
+    """The result of a run of nvidia-smi, in whichever form."""
+    if result.unknown:
+        return Unknown("hung: %s" % result.unknown if "hung" in result.unknown else result.unknown)
+    if result.rc in _TIMED_OUT and not result.stdout.strip():
+        return Unknown("hung: it was ended with exit status %d before it answered" % result.rc)
+    log = parse_nvidia_smi(result.stdout)
+    complaints = tuple(dict.fromkeys([*complaints_of(result.stdout), *complaints_of(clean(result.stderr))]))
+    lost = lost_gpus(complaints)
+    if any(line.lower().startswith("no devices were") for line in complaints):
+        return replace(log, attached_gpus=0, gpus=(), is_complete=True, complaints=complaints)
+    if log.gpus or lost:
+        said = tuple(dict.fromkeys([*log.complaints, *complaints]))
+        if result.rc != 0:
+            said = (*said, "nvidia-smi ended with exit status %d" % result.rc)
+        return replace(log, complaints=said, lost=lost, is_complete=False if lost else log.is_complete)
+    return _without_gpus(result, complaints)
+
+
+def parse_nvidia_smi(text: str) -> Log:
+    """Any output of nvidia-smi on all GPUs: XML, text, the table or the list."""
+    if "<nvidia_smi_log" in text or text.lstrip().startswith("<?xml"):
+        return parse_nvidia_smi_xml(text)
+    log = parse_nvidia_smi_text(text)
+    for other in (parse_nvidia_smi_table(text).log, parse_gpu_list(text)):
+        log = other if len(other.gpus) > len(log.gpus) else log
+    return log
+
+
+def _without_gpus(result: Result, complaints: Tuple[str, ...]) -> Unknown:
+    words = " ".join(complaints) or " ".join((result.stderr or result.stdout).split())
+    if result.rc == _NOT_FOUND or "command not found" in words:
+        return Unknown("nvidia-smi is not installed")
+    if not words:
+        return Unknown("error: it said nothing and ended with exit status %d" % result.rc)
+    return Unknown("error: %s" % words[:300])
