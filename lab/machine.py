@@ -33,6 +33,7 @@ _SETTLE_S = 180
 _HEARTBEAT_S = 10.0
 # On the host: the programs that stand in for hardware that is not there.
 _SIMULATED = "/usr/local/lib/gpufleet-lab"
+_NVIDIA_SMI = "/usr/local/bin/nvidia-smi"
 # sockaddr_un holds 108 bytes with the closing zero.
 _SOCKET_PATH_MAX = 107
 
@@ -232,7 +233,7 @@ def _simulate(machine: Machine) -> None:
     script = (
         f"grep -qsx {digest} {_SIMULATED}/digest && exit; rm -rf {_SIMULATED}; mkdir -p {_SIMULATED}; "
         f"tar -xzf - -C {_SIMULATED} && python3 -m compileall -q {_SIMULATED}/smi && "
-        f"ln -sf {_SIMULATED}/nvidia-smi /usr/local/bin/nvidia-smi && echo {digest} >{_SIMULATED}/digest && echo new"
+        f"ln -sf {_SIMULATED}/nvidia-smi {_NVIDIA_SMI} && echo {digest} >{_SIMULATED}/digest && echo new"
     )
     done = subprocess.run(ssh_argv(machine, script), input=packed, capture_output=True, check=False)
     if done.returncode != 0:

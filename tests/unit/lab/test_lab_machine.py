@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,36 @@ def test_a_running_host_is_reused(
     one: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Machine, "pid", property(lambda _self: 4711))
-    for name in ("wait", "_provision"):
+    for name in ("wait", "_provision", "_simulate"):
         monkeypatch.setattr(machine, name, lambda _machine: None)
     monkeypatch.setattr(machine, "settle", lambda _machine: "running")
     machine.up(one, Image(Path("/nowhere"), "0123456789ab"))
     assert "lab-gpu1 is already running (pid 4711): reused" in capsys.readouterr().out
+
+
+def test_a_host_with_gpus_is_given_the_simulated_nvidia_smi_once(
+    one: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "ssh_argv", lambda _machine, *words: ["sh", "-c", *words])
+    monkeypatch.setattr(machine, "_SIMULATED", str(tmp_path / "simulated"))
+    monkeypatch.setattr(machine, "_NVIDIA_SMI", str(tmp_path / "nvidia-smi"))
+    machine._simulate(one)
+    assert "has the simulated nvidia-smi" in capsys.readouterr().out
+    done = subprocess.run([str(tmp_path / "nvidia-smi"), "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("NVIDIA-SMI version"), done.stderr
+    before = (tmp_path / "simulated/digest").stat().st_mtime_ns
+    machine._simulate(one)
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "simulated/digest").stat().st_mtime_ns == before
+    (tmp_path / "simulated/digest").write_text("another\n")
+    machine._simulate(one)
+    assert "has the simulated nvidia-smi" in capsys.readouterr().out
+
+
+def test_a_host_that_takes_no_files_is_named(one: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "ssh_argv", lambda _machine, *words: ["sh", "-c", "echo full disk >&2; exit 1"])
+    with pytest.raises(LabError, match="full disk"):
+        machine._simulate(one)
 
 
 def test_a_failed_boot_shows_the_serial_line_and_the_log(one: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
