@@ -96,7 +96,7 @@ class Look:
 
     def __init__(self, rows: Mapping[str, str], is_flat: bool = False) -> None:
         self.rows = rows
-        self._is_flat = is_flat
+        self.is_flat = is_flat
         self._ends: Dict[str, str] = {}
         for path, cell in rows.items():
             parts = path.split("/")
@@ -105,7 +105,7 @@ class Look:
                 self._ends.setdefault(parts[0] + "/" + parts[-1], cell)
 
     def cell(self, place: str) -> Optional[str]:
-        if self._is_flat:
+        if self.is_flat:
             parts = place.split("/")
             found = self.rows.get("/".join(parts[-2:]))
             return self.rows.get(parts[-1]) if found is None and parts[-1] not in _COMMON else found
@@ -203,6 +203,8 @@ def _event_reasons(look: Look) -> Dict[str, Flag]:
     told = {name: reasons.get(name, flag(block) if block else ABSENT) for name in EVENT_REASONS}
     if mask is not None:
         told.update(_from_mask(look, {name for name, state in told.items() if state == ABSENT}))
+    if look.is_flat:
+        return told  # where the block ends is not known
     return {**told, **{name: state for name, state in reasons.items() if name not in told}}
 
 

@@ -234,7 +234,7 @@ class Log:
     ``source`` is xml, text, csv, table or list.  ``attached_gpus`` is what the output itself counts.
     ``is_complete``: as many GPUs are told as are attached and the output has its end; Unknown where the
     form does not say.  ``complaints`` are the lines that are no part of the form; ``lost`` are the GPUs that
-    such a line is about.
+    such a line is about.  ``schema`` is the DTD that XML names; nothing goes by it.
     """
 
     source: str
@@ -246,3 +246,4 @@ class Log:
     complaints: Tuple[str, ...] = ()
     lost: Tuple[LostGpu, ...] = ()
     timestamp: Word = ABSENT
+    schema: Word = ABSENT

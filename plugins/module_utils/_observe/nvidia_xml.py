@@ -15,11 +15,12 @@ from typing import Dict, List, Tuple
 
 from .nvidia_fields import XML
 from .nvidia_gpu import Section, gpu_of, numbered
-from .nvidia_values import ABSENT, Log
+from .nvidia_values import ABSENT, Log, Word
 from .nvidia_words import clean, complaints_of, lost_gpus, number, version, word
 
 _ROOT = "nvidia_smi_log"
 _TOKEN = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,80})([^<>]{0,200})>|<[^<>]{0,2000}>|[^<]+|<")
+_SCHEMA = re.compile(r"<!DOCTYPE\s+nvidia_smi_log\s+SYSTEM\s+[\"']([^\"'<>]{1,60})[\"']")
 _ID = re.compile(r"\bid\s*=\s*[\"']([^\"']{1,40})[\"']")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 _CLOCKS = ("<supported_clocks>", "</supported_clocks>")
@@ -108,6 +109,7 @@ def parse_nvidia_smi_xml(text: str, is_selected: bool = False) -> Log:
             complaints=complaints,
             lost=lost_gpus(complaints),
             timestamp=word(rows.get("timestamp", "")),
+            schema=_schema(text),
         ),
         document.has_end,
         is_selected,
@@ -133,6 +135,11 @@ def _read(text: str) -> _Document:
 def _without_document(text: str) -> Log:
     complaints = complaints_of(text) or ("this is no output of nvidia-smi -q -x: %r" % text.strip()[:80],)
     return Log("xml", is_complete=False, complaints=complaints, lost=lost_gpus(complaints))
+
+
+def _schema(text: str) -> Word:
+    found = _SCHEMA.search(text)
+    return found.group(1) if found else ABSENT
 
 
 def _without_clocks(text: str) -> str:
