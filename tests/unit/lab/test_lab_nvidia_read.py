@@ -8,9 +8,10 @@ from typing import Any, Sequence
 
 import pytest
 
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import (
+    interconnect,
     nvidia_csv,
     nvidia_smi,
     nvidia_table,
@@ -133,6 +134,29 @@ def test_uncorrectable_errors_and_the_fabric(nvidia: Any) -> None:
         log = read(nvidia, form, _1={"uncorrectable": 2}, _2={"fabric": "In Progress"})
         assert [gpu.ecc_volatile.uncorrectable for gpu in log.gpus] == [0, 2, 0, 0]
         assert values(log, "fabric_state") == ["Completed", "Completed", "In Progress", "Completed"]
+
+
+class LabHost(LiveHost):
+    """A live host on the tree, whose nvidia-smi is the lab's."""
+
+    def __init__(self, nvidia: Any, troubles: dict[str, Any]) -> None:
+        super().__init__(str(nvidia.root))
+        self._nvidia, self._troubles = nvidia, troubles
+        self.asked: list[list[str]] = []
+
+    def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
+        self.asked.append(list(argv))
+        assert argv[0] == "nvidia-smi"
+        return Result(*self._nvidia.ask(*argv[1:], troubles=self._troubles), "")
+
+
+def test_what_the_collection_asks_a_live_host_is_answered(nvidia: Any) -> None:
+    host = LabHost(nvidia, {"gpus": {"1": {"inactive_links": [4]}}})
+    log, wires = nvidia_smi.observe(host), interconnect.observe(host, has_nvlink=True, has_nvswitch=False)
+    assert isinstance(log, Log) and isinstance(wires.topo, topo.Topo) and not isinstance(wires.links, Unknown)
+    assert [gpu.active for gpu in wires.links] == [18, 17, 18, 18]
+    assert topo.peers(wires.topo, "GPU1") == {"GPU0": 17, "GPU2": 17, "GPU3": 17}
+    assert len(host.asked) <= 3
 
 
 def test_links(nvidia: Any) -> None:
