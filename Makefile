@@ -56,8 +56,9 @@ molecule: setup-dev ## The Molecule scenarios, on the lab
 bench: setup ## Compare with playbooks of stock modules: speed, and who notices a drift
 	@tools/bench.sh $(ARGS)
 
-docs: setup-dev ## Renew the role tables and write the module reference to docs/reference
+docs: setup-dev ## Renew the role tables and docs/tables.md, and write the module reference to docs/reference
 	@python -m tools.role_tables
+	@python -m tools.tables_page
 	@tools/reference.sh
 
 clean: lab-down ## Stop the lab and remove all that was made here, but for artifacts/

@@ -66,6 +66,11 @@ def all_checks() -> list[Check]:
             "run `make docs` and commit the changed README files.",
         ),
         Check(
+            "tables page",
+            [python, "-m", "tools.tables_page", "--check"],
+            "run `make docs` and commit docs/tables.md.",
+        ),
+        Check(
             "host names",
             [python, "-m", "tools.host_names"],
             "take the registry or mirror from the machine's own configuration, or from a variable.",
