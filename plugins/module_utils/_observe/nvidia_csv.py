@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .nvidia_fields import CSV, PLACES
-from .nvidia_gpu import Section, gpu_of, numbered
-from .nvidia_values import ABSENT, Gpu, Log, Word
+from .nvidia_gpu import MOST_GPUS, Section, gpu_of, numbered
+from .nvidia_values import ABSENT, Log, Word
 from .nvidia_words import clean, complaints_of, is_complaint, lost_gpus, number, version, word
 
 # Columns of one word; all others have a dot or an underscore in their name.
@@ -94,11 +94,12 @@ def parse_nvidia_smi_version(text: str) -> Versions:
 
 def _log(rows: Sequence[Mapping[str, str]], complaints: Tuple[str, ...]) -> Log:
     low = [{name.lower(): cell for name, cell in row.items()} for row in rows]
-    gpus: Dict[Tuple[str, str], Gpu] = {}
+    sections: Dict[Tuple[str, str], Dict[str, str]] = {}
     for place, row in enumerate(low):
         # With -l each GPU comes again: the last row counts.
         which = (row.get("index", ""), row.get("pci.bus_id", "") or row.get("gpu_bus_id", ""))
-        gpus[which if any(which) else ("row", str(place))] = gpu_of(Section(row), CSV)
+        sections[which if any(which) else ("row", str(place))] = row
+    gpus = tuple(gpu_of(Section(row), CSV) for row in list(sections.values())[:MOST_GPUS])
     first = low[0] if low else {}
     counts = number(first["count"]) if "count" in first else ABSENT
     log = Log(
@@ -110,8 +111,7 @@ def _log(rows: Sequence[Mapping[str, str]], complaints: Tuple[str, ...]) -> Log:
         timestamp=word(first.get("timestamp", "")),
     )
     # The index is a column of its own, or it is not known.
-    told = numbered(replace(log, gpus=tuple(gpus.values())), True, False)
-    return replace(told, gpus=tuple(gpus.values()))
+    return replace(numbered(replace(log, gpus=gpus), True, False), gpus=gpus)
 
 
 def _separator(lines: Sequence[str]) -> str:

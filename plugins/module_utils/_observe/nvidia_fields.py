@@ -321,7 +321,7 @@ FIELDS: Dict[str, Tuple[Reader, str, str, str]] = {
     ),
 }
 PLACES: Tuple[Dict[str, Tuple[str, ...]], ...] = tuple(
-    {name: tuple(place for place in about[1 + form].split("|") if place) for name, about in FIELDS.items()}
+    {name: tuple(place for place in places[form].split("|") if place) for name, (_read, *places) in FIELDS.items()}
     for form in (XML, TEXT, CSV)
 )
 # Counts of ECC errors; %s is volatile or aggregate.

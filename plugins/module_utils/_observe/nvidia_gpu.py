@@ -15,6 +15,8 @@ from .nvidia_fields import CSV, ECC, ECC_BLOCKS, FIELDS, PLACES, TEXT, Reader
 from .nvidia_values import ABSENT, EVENT_REASONS, FABRIC_HEALTH, EccCounts, Flag, Gpu, Log, MigDevice, Number, Word
 from .nvidia_words import flag, mebibytes, number, silence, word
 
+# No machine has as many; an output that runs wild ends here.
+MOST_GPUS = 256
 _LICENSE = (
     "vgpu_software_licensed_product/license_status|grid_licensed_product/license_status",
     "vgpu software licensed product/license status|grid licensed product/license status|license status",

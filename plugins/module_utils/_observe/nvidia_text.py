@@ -10,7 +10,7 @@ import re
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from .nvidia_fields import TEXT
-from .nvidia_gpu import Section, gpu_of, numbered
+from .nvidia_gpu import MOST_GPUS, Section, gpu_of, numbered
 from .nvidia_values import ABSENT, Gpu, Log
 from .nvidia_words import clean, complaints_of, is_complaint, lost_gpus, number, silence, version, word
 
@@ -109,7 +109,7 @@ def _log(text: str, complaints: Tuple[str, ...], is_selected: bool) -> Log:
     for line in lines:
         reader.line(line)
     rows = reader.rows
-    gpus = tuple(gpu_of(section, TEXT) for section in reader.sections) or _loose(reader.loose)
+    gpus = tuple(gpu_of(section, TEXT) for section in reader.sections[:MOST_GPUS]) or _loose(reader.loose)
     return numbered(
         Log(
             "text",

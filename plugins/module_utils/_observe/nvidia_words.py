@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from typing import Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from .._engine.values import Unknown
 from .nvidia_values import ABSENT, Flag, LostGpu, Number, Real, Word
@@ -154,7 +154,7 @@ def complaints_of(text: str) -> Tuple[str, ...]:
 
 def lost_gpus(complaints: Tuple[str, ...]) -> Tuple[LostGpu, ...]:
     """The GPUs that complaints name as not answering, each once."""
-    lost = {}
+    lost: Dict[Tuple[Word, Number], LostGpu] = {}
     for line in complaints:
         found = _LOST.search(line)
         if found:

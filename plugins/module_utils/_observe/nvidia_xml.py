@@ -14,7 +14,7 @@ import re
 from typing import Dict, List, Tuple
 
 from .nvidia_fields import XML
-from .nvidia_gpu import Section, gpu_of, numbered
+from .nvidia_gpu import MOST_GPUS, Section, gpu_of, numbered
 from .nvidia_values import ABSENT, Log, Word
 from .nvidia_words import clean, complaints_of, lost_gpus, number, version, word
 
@@ -96,7 +96,7 @@ def parse_nvidia_smi_xml(text: str, is_selected: bool = False) -> Log:
     complaints = complaints_of("\n".join(document.outside))
     if document.is_broken or not document.has_end:
         complaints = (*complaints, "the document is broken" if document.has_end else "the document has no end")
-    gpus = tuple(gpu_of(section, XML) for section in document.sections)
+    gpus = tuple(gpu_of(section, XML) for section in document.sections[:MOST_GPUS])
     rows = document.rows
     attached = number(rows["attached_gpus"]) if "attached_gpus" in rows else ABSENT
     return numbered(
