@@ -12,13 +12,15 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .nvidia_fields import CSV, PLACES
 from .nvidia_gpu import MOST_GPUS, Section, gpu_of, numbered
-from .nvidia_values import ABSENT, Log, Word
+from .nvidia_values import ABSENT, Gpu, Log, Word
 from .nvidia_words import clean, complaints_of, is_complaint, lost_gpus, number, version, word
 
 # Columns of one word; all others have a dot or an underscore in their name.
 _PLAIN = {"timestamp", "count", "name", "serial", "uuid", "index", "pstate", "hostname"}
 _COLUMN = re.compile(r"([a-z][A-Za-z0-9_]{0,60}(?:\.[A-Za-z0-9_]{1,60}){0,5})(?:\s*\[([^\[\]]{1,12})\])?", re.ASCII)
 _FIELDS = {column for places in PLACES[CSV].values() for column in places} | _PLAIN
+# Tables whose rows are processes or pages, not GPUs.
+_NO_GPU_ROWS = {"pid", "retired_pages.address"}
 # Cells that can be told without a header.
 _SHAPES = (
     ("uuid", re.compile(r"GPU-[0-9a-fA-F-]{8,40}")),
@@ -99,7 +101,8 @@ def _log(rows: Sequence[Mapping[str, str]], complaints: Tuple[str, ...]) -> Log:
         # With -l each GPU comes again: the last row counts.
         which = (row.get("index", ""), row.get("pci.bus_id", "") or row.get("gpu_bus_id", ""))
         sections[which if any(which) else ("row", str(place))] = row
-    gpus = tuple(gpu_of(Section(row), CSV) for row in list(sections.values())[:MOST_GPUS])
+    found = (gpu_of(Section(row), CSV) for row in list(sections.values())[:MOST_GPUS] if not _NO_GPU_ROWS & set(row))
+    gpus = tuple(gpu for gpu in found if gpu != Gpu())
     first = low[0] if low else {}
     counts = number(first["count"]) if "count" in first else ABSENT
     log = Log(
@@ -125,13 +128,13 @@ def _split(line: str, separator: str) -> List[str]:
 
 
 def _is_header(line: str, separator: str) -> bool:
-    cells = _split(line, separator)
-    found = [_COLUMN.fullmatch(cell) for cell in cells]
-    if not all(found):
+    """Names of columns only, of which one is known, compound, or has its unit behind it."""
+    found = [_COLUMN.fullmatch(cell) for cell in _split(line, separator)]
+    names = [one.group(1) for one in found if one]
+    if len(names) < len(found):
         return False
-    return any(
-        one is not None and ("_" in one.group(1) or "." in one.group(1) or one.group(1) in _FIELDS) for one in found
-    )
+    has_unit = any(one.group(2) for one in found if one)
+    return has_unit or any("_" in name or "." in name or name in _FIELDS for name in names)
 
 
 def _columns(cells: Sequence[str]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:

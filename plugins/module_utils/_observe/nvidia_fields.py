@@ -312,12 +312,17 @@ FIELDS: Dict[str, Tuple[Reader, str, str, str]] = {
     "utilization_memory_percent": (number, "utilization/memory_util", "utilization/memory", "utilization.memory"),
     "fabric_state": (word, "fabric/state", "fabric/state", "fabric.state"),
     "fabric_status": (word, "fabric/status", "fabric/status", "fabric.status"),
-    "fabric_clique": (word, "fabric/cliqueid|fabric/clique_id", "fabric/cliqueid|fabric/clique id", "fabric.cliqueid"),
+    "fabric_clique": (
+        word,
+        "fabric/cliqueid|fabric/clique_id",
+        "fabric/cliqueid|fabric/clique id",
+        "fabric.cliqueid|fabric.clique_id",
+    ),
     "fabric_cluster_uuid": (
         word,
         "fabric/clusteruuid|fabric/cluster_uuid",
         "fabric/clusteruuid|fabric/cluster uuid",
-        "fabric.clusteruuid",
+        "fabric.clusteruuid|fabric.cluster_uuid",
     ),
 }
 PLACES: Tuple[Dict[str, Tuple[str, ...]], ...] = tuple(

@@ -70,7 +70,7 @@ def read(result: Result) -> Union[Log, Unknown]:
 
 def parse_nvidia_smi(text: str) -> Log:
     """Any output of nvidia-smi on all GPUs: XML, text, the table or the list."""
-    if "<nvidia_smi_log" in text or text.lstrip().startswith("<?xml"):
+    if any(sign in text for sign in ("<nvidia_smi_log", "<?xml", "<gpu ")):
         return parse_nvidia_smi_xml(text)
     log = parse_nvidia_smi_text(text)
     for other in (parse_nvidia_smi_table(text).log, parse_gpu_list(text)):

@@ -16,6 +16,8 @@ from .nvidia_words import clean, complaints_of, is_complaint, lost_gpus, number,
 
 _LOG = re.compile(r"^[ \t]*=+[ \t]*NVSMI LOG[ \t]*=+[ \t]*$", re.MULTILINE)
 _GPU = re.compile(r"\s*GPU\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\b[\s:]*(.*)")
+# Anything else, as a prompt or what another program says, is left out.
+_LABEL = re.compile(r"(?!nvidia-smi)[A-Za-z][A-Za-z0-9 .()/_-]{0,80}")
 _SELECTED = re.compile(r"nvidia-smi\b.{0,200}\s(-i|--id)\b")
 _MACHINE = ("timestamp", "driver version", "cuda version", "kmd version", "cuda umd version", "attached gpus")
 # The last block of a whole section, under its names over time.
@@ -43,6 +45,8 @@ class _Reader:
             self._start(header.group(1), header.group(2).strip())
             return
         label, colon, cell = line.strip().partition(":")
+        if not _LABEL.fullmatch(label):
+            return
         key = " ".join(label.lower().split())
         names = self._names(len(line) - len(line.lstrip()), key, not colon)
         if not names and self.sections:

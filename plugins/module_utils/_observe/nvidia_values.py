@@ -209,12 +209,20 @@ class Gpu:
     mig_devices: Tuple[MigDevice, ...] = ()
 
     def errors(self) -> Dict[str, str]:
-        """The fields for which the card gave an error instead of a value, with its words."""
+        """The fields for which the card gave an error instead of a value, with its words.
+
+        Those of a group have its name before theirs: ``ecc_volatile.sram_correctable``.
+        """
         found: Dict[str, str] = {}
         for about in fields(self):
             value: Any = getattr(self, about.name)
-            if isinstance(value, Unknown) and value.reason.startswith("error"):
-                found[about.name] = value.reason
+            inner = vars(value) if isinstance(value, EccCounts) else value if isinstance(value, Mapping) else {}
+            cells = {about.name: value, **{"%s.%s" % (about.name, name): cell for name, cell in inner.items()}}
+            found.update(
+                (name, cell.reason)
+                for name, cell in cells.items()
+                if isinstance(cell, Unknown) and cell.reason.startswith("error")
+            )
         return found
 
 

@@ -87,12 +87,13 @@ class _Document:
 def parse_nvidia_smi_xml(text: str, is_selected: bool = False) -> Log:
     """The log of ``nvidia-smi -q -x``.  ``is_selected``: it was asked for some of the GPUs only (-i)."""
     text = clean(text)
-    start = text.find("<" + _ROOT)
     if "<!entity" in text.lower():
         return Log("xml", is_complete=False, complaints=("the document declares entities, so it was not read",))
-    if start < 0:
-        return _without_document(text)
-    document = _read(_without_clocks(text))
+    if "<" + _ROOT not in text:
+        if "<gpu " not in text:
+            return _without_document(text)
+        text = "<%s>%s" % (_ROOT, text)  # a piece of one
+    document = _read(_without_clocks(_last(text)))
     complaints = complaints_of("\n".join(document.outside))
     if document.is_broken or not document.has_end:
         complaints = (*complaints, "the document is broken" if document.has_end else "the document has no end")
@@ -114,6 +115,13 @@ def parse_nvidia_smi_xml(text: str, is_selected: bool = False) -> Log:
         document.has_end,
         is_selected,
     )
+
+
+def _last(text: str) -> str:
+    """Of several documents in a row (-l) the last whole one."""
+    before, *documents = text.split("<" + _ROOT)
+    whole = [one for one in documents if "</" + _ROOT in one]
+    return before + "<" + _ROOT + (whole or documents)[-1]
 
 
 def _read(text: str) -> _Document:

@@ -292,6 +292,18 @@ def test_some_of_the_gpus_were_asked_for() -> None:
     assert parse_nvidia_smi_xml(text).gpus[0].index == ABSENT, "of four GPUs nobody knows which this is"
 
 
+def test_of_several_documents_the_last_whole_one_counts() -> None:
+    one, two = (xml("<fan_speed>%d %%</fan_speed>" % percent) for percent in (30, 40))
+    for text in (one + two, one + two + one[:150]):
+        assert [gpu.fan_percent for gpu in parse_nvidia_smi_xml(text).gpus] == [40]
+    assert parse_nvidia_smi_xml(one + two).is_complete is True
+
+
+def test_a_piece_of_a_document() -> None:
+    log = parse_nvidia_smi('  <gpu id="00000000:01:00.0">\n    <fan_speed>30 %</fan_speed>\n  </gpu>')
+    assert [(gpu.address, gpu.fan_percent) for gpu in log.gpus] == [("0000:01:00.0", 30)] and log.is_complete is False
+
+
 def test_the_third_level_of_r610_in_xml() -> None:
     limits = "<gpu_ceiling_power_limit><current_power_limit>200 W</current_power_limit></gpu_ceiling_power_limit>"
     log = parse_nvidia_smi_xml(xml("<gpu_power_readings>%s</gpu_power_readings>" % limits))
@@ -337,6 +349,7 @@ def test_an_error_word_in_a_sum_makes_it_unknown() -> None:
     volatile = "<dram_correctable>0</dram_correctable><sram_correctable>ERR!</sram_correctable>"
     [gpu] = parse_nvidia_smi_xml(xml("<ecc_errors><volatile>%s</volatile></ecc_errors>" % volatile)).gpus
     assert gpu.ecc_volatile.correctable == Unknown("error: ERR!") and gpu.ecc_volatile.dram_correctable == 0
+    assert set(gpu.errors()) == {"ecc_volatile.correctable", "ecc_volatile.sram_correctable"}
 
 
 @pytest.mark.parametrize("word", ["Specification", ""])
@@ -370,6 +383,25 @@ def test_a_report_without_its_indentation() -> None:
             "remapped_pending", "temperature_c", "shutdown_margin_c", "power_limit_w", "fabric_state", "pstate",
         ):  # fmt: skip
             assert getattr(gpu, name) == getattr(whole, name), name
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "$ nvidia-smi -q | grep -A1 License\n",
+        "root@node1:~# nvidia-smi -q\n",
+        "nvidia-smi -q\n",
+        'Defaulted container "driver" out of: driver, manager (init)\n',
+    ],
+)
+def test_what_stands_before_a_piece_is_no_part_of_it(before: str) -> None:
+    status = "Licensed (Expiry: Permanent)"
+    text = (
+        before
+        + "    vGPU Software Licensed Product\n        License Status       : %s\n    Fan Speed : 30 %%\n" % status
+    )
+    [gpu] = parse_nvidia_smi_text(text).gpus
+    assert (gpu.vgpu_license_status, gpu.vgpu_license_expiry, gpu.fan_percent) == ("Licensed", "Permanent", 30)
 
 
 def test_a_display_cut_off_is_not_complete() -> None:
@@ -456,6 +488,18 @@ def test_a_table_of_a_spreadsheet_and_a_row_cut_off() -> None:
     assert query.units == ("", "", "MiB")
     assert [gpu.memory_total_mib for gpu in query.log.gpus] == [15360, ABSENT]
     assert query.log.complaints == ("a row is cut off after 2 of 3 cells",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pid, process_name, used_gpu_memory [MiB], gpu_uuid\n4711, ./train, 1000 MiB, GPU-1\n",
+        "memory [MHz], graphics [MHz]\n2619 MHz, 1980 MHz\n",
+    ],
+)
+def test_rows_that_are_no_gpus(text: str) -> None:
+    query = parse_query_gpu(text)
+    assert len(query.rows) == 1 and query.log.gpus == ()
 
 
 @pytest.mark.parametrize(
