@@ -70,9 +70,9 @@ ROWS: Tuple[CpuMemory, ...] = (
 
 
 def by_model(model: Optional[str], rows: Sequence[CpuMemory] = ROWS) -> Optional[CpuMemory]:
-    """The family of a processor by its model name."""
+    """The family of a processor by its model name, which some processors write in capitals."""
     name = " ".join((model or "").split())
-    return next((row for row in rows if name and re.search(row.pattern, name)), None)
+    return next((row for row in rows if name and re.search(row.pattern, name, re.IGNORECASE)), None)
 
 
 def speed_of(row: CpuMemory, dimms_per_channel: int) -> Optional[int]:

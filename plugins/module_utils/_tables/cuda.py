@@ -176,7 +176,11 @@ RULES: Tuple[Rule, ...] = (
     Rule("unbundled", "toolkit packages bring no driver from 13.4 on (on Windows from 13.1 on)", "rn_latest"),
     Rule("branch-only", "from 13.4 on the release notes name a driver branch, not a version", "rn_latest"),
     Rule("third-number", "13.4 GA is 13.4.1 and its Update 1 is 13.4.2: 13.4.0 was a preview", "rn_1340"),
-    Rule("minimum", "only the parts of the driver itself must be of one version; all other limits are minima", "container"),
+    Rule(
+        "minimum",
+        "only the parts of the driver itself must be of one version; all other limits are minima",
+        "container",
+    ),
 )
 PATCH_RELEASES = ("12.8.2", "12.9.2", "13.0.3", "13.1.2")
 """Later builds that NVIDIA's conda channel lists (cuda-toolkit) and the driver table does not."""
