@@ -78,8 +78,8 @@ def indexes(text: str, keys: Sequence[str]) -> Union[List[str], Unknown, None]:
 
 def indexed(words: Union[Sequence[str], Unknown, None]) -> Words:
     """``0:a 1:b …`` or, in some versions, only ``a b …``: all eight, in order."""
-    if not words or isinstance(words, Unknown):
-        return words or Unknown("not printed")
+    if isinstance(words, Unknown) or not words:
+        return words if isinstance(words, Unknown) else Unknown("not printed")
     if not any(":" in word for word in words):
         words = ["%d:%s" % pair for pair in enumerate(words)]
     found = [word.partition(":") for word in words]

@@ -101,7 +101,7 @@ def parse_traffic_class(text: Text) -> Union[int, Unknown, None]:
     Of a pasted session the last value counts.
     """
     if not isinstance(text, str):
-        return text or Unknown("no traffic_class file: the kernel's own driver has none")
+        return Unknown("no traffic_class file: the kernel's own driver has none") if text is None else text
     found = re.findall(r"tclass\s*=\s*([0-9]{1,4})\b", clean(text)) or re.findall(r"\A\s*([0-9]{1,3})\s*\Z", text)
     if not found:
         return None if not re.sub(r"(?m)^[#$].*$", "", clean(text)).strip() else Unknown("not understood")

@@ -100,7 +100,8 @@ def _parameter(name: str, text: str, columns: Sequence[str], is_marked: bool) ->
         # An excerpt without its heading: three values are all columns, one is the next boot's.
         columns = {1: _COLUMNS[2:], 3: _COLUMNS}.get(len(values), ())
     found = dict(zip(columns, values))
-    return Parameter(name, *(_value(found.get(column)) for column in _COLUMNS), is_marked)
+    default, current, next_boot = (_value(found.get(column)) for column in _COLUMNS)
+    return Parameter(name, default, current, next_boot, is_marked)
 
 
 def _value(word: Optional[str]) -> Word:

@@ -56,7 +56,7 @@ def parse_physical_state(text: Text) -> Word:
 def parse_rate(text: Text) -> Float:
     """``400 Gb/sec (4X NDR)`` or ``400`` as 400.0; a port that is down shows a rate too, which means nothing."""
     if not isinstance(text, str):
-        return text or Unknown("no rate")
+        return Unknown("no rate") if text is None else text
     found = re.match(r"\s*([0-9]{1,5}(?:\.[0-9]{1,2})?)(?=\s|$)", text)
     return real(found.group(1)) if found else no_value(text.strip())
 
@@ -68,7 +68,7 @@ def is_software_name(name: str) -> bool:
 
 def _in_one_spelling(text: Text, words: Mapping[str, str]) -> Word:
     if not isinstance(text, str):
-        return text or Unknown("no state")
+        return Unknown("no state") if text is None else text
     word = text.strip()[:80]
     bare = re.sub(r"\s*\([0-9]{1,3}\)$|^[0-9]{1,3}:\s*", "", word)
     key = re.sub(r"[^a-z]", "", bare.lower())

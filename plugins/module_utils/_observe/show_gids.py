@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Iterable, List, Optional, Tuple, Union
+from typing import Iterable, List, Optional, Tuple
 
 from .._engine.values import Text, Unknown
 from .tool_text import Number, Word, clean, whole
@@ -84,7 +84,7 @@ def parse_gid(text: str) -> Optional[bytes]:
         numbers = [int(part) for part in tail.groups()[1:]]
         if max(numbers) > 255:
             return None
-        word = "%s%02x%02x:%02x%02x" % (tail.group(1), *numbers)
+        word = tail.group(1) + bytes(numbers).hex(":", 2)
     left, gap, right = word.partition("::")
     groups = [part.split(":") if part else [] for part in (left, right)]
     missing = 8 - len(groups[0]) - len(groups[1])
@@ -99,7 +99,7 @@ def parse_gid(text: str) -> Optional[bytes]:
 def parse_gid_type(text: Text) -> Number:
     """``IB/RoCE v1``, ``RoCE v2`` and ``v2`` as the version of RoCE."""
     if not isinstance(text, str):
-        return text or Unknown("no type")
+        return Unknown("no type") if text is None else text
     found = re.fullmatch(r"(?:.{0,20}\s)?v([12])", text.strip(), re.IGNORECASE)
     return int(found.group(1)) if found else Unknown("not understood: %r" % text.strip()[:40])
 
