@@ -23,8 +23,9 @@ COUNT = 8
 def fields_of(text: str, keys: Sequence[str]) -> Fields:
     """The words behind each key; JSON in the same form as text (``3:on``, ``26:3``)."""
     text = clean(text)
-    if text.lstrip()[:1] in ("{", "["):
-        return _json_fields(load_json(text), keys)
+    data = load_json(text) if text.lstrip()[:1] in ("{", "[") else None
+    if isinstance(data, (Mapping, list)):
+        return _json_fields(data, keys)
     fields: Dict[str, List[str]] = {}
     complaint = re.search(r"(?im)^.*(error|failed|not supported|usage:|unknown|cannot|no such).*$", text[:2000])
     current: Optional[List[str]] = None
@@ -45,7 +46,7 @@ def _json_fields(data: Any, keys: Sequence[str]) -> Fields:
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
     if not isinstance(data, Mapping):
-        return data if isinstance(data, Unknown) else Unknown("not understood")
+        return Unknown("not understood")
     fields: Dict[str, List[str]] = {}
     for key, value in data.items():
         name = str(key).replace("_", "-")

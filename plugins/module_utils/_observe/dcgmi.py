@@ -93,7 +93,7 @@ def parse_dcgmi_health(text: str) -> Health:
             overall = _state(said)
         elif name.endswith((" system", "Driver")) and said in _HEALTH:
             systems.append((entity, name, said))
-        elif name and (said in _HEALTH or not said):
+        elif re.fullmatch("[0-9]{1,6}", name):
             entity = name
         elif not name and said:
             messages.append(said)

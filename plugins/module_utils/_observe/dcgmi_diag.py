@@ -86,6 +86,11 @@ def _table_diag(text: str) -> Diag:
                 results.append(Result(category, test, _status(status.group(1)), _ids(status.group(3) or "")))
             elif entity and test:
                 results.append(Result(category, test, _status(entity.group(2)), _ids(entity.group(1))))
+            elif results and not name and re.fullmatch("[0-9, ]{1,400}", value):
+                # A long list of GPUs goes on in the next row.
+                last = results.pop()
+                every = (*last.entities, *_ids(value))
+                results.append(Result(last.category, last.test, last.status, every, last.messages))
             elif results and value and name not in ("Result", "Diagnostic"):
                 last = results.pop()
                 every = (*last.messages, value)

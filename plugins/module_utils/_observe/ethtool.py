@@ -109,7 +109,7 @@ def parse_ethtool(text: str) -> Output:
         if heading:
             headings.append(key)
             interface = interface or heading.group(1)
-        elif _COMPLAINT.match(line[:300]):
+        elif _COMPLAINT.match(line[:300]) and not re.fullmatch("[0-9]{1,20}", value):
             complaints.append(line.strip()[:300])
         elif colon and key:
             rows.append((headings[-1] if headings else "", key, value))

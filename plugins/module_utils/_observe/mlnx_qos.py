@@ -186,7 +186,7 @@ def _buffer_sizes(row: str) -> Numbers:
 
 
 def _buffer_total(row: str) -> Number:
-    found = re.search(r",(?:max_buffer_size|total_size)=([0-9]{1,12})$", row)
+    found = re.search(r",(?:max_buffer_size|total_size)=([0-9]{1,12}),?$", row)
     return int(found.group(1)) if found else Unknown("not printed")
 
 

@@ -121,6 +121,8 @@ def usable_index(gids: Iterable[Gid]) -> Number:
 def _gid(index: int, address: str, rest: List[str]) -> Gid:
     rest = rest[1:] if rest and re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", rest[0]) else rest
     version: Number = Unknown("no type")
+    # The kernel's own spelling, where a script prints that: "RoCE v2".
+    rest = rest[1:] if rest and rest[0] in ("RoCE", "IB/RoCE") else rest
     if rest and re.fullmatch("v[12]", rest[0], re.IGNORECASE):
         version, rest = int(rest[0][1]), rest[1:]
     return Gid(index, address.lower(), version, rest[0] if rest else Unknown("not printed"))

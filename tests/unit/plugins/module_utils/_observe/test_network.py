@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Sequence
 
 import pytest
 from fakes import FakeHost, Program
+from test_fuzz import Blind, Garbled
 
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, Result
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, MemoHost, Result
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown, jsonable, readable
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import mlnx_qos, netdev, network, rdma, show_gids
 from ansible_collections.gpufleet.host.plugins.module_utils._observe.rdma_recorded import agreed
 from ansible_collections.gpufleet.host.plugins.module_utils._observe.rdma_states import (
@@ -523,3 +525,20 @@ def test_a_capture_of_soft_roce(tmp_path: Path) -> None:
 def test_the_reason_of_what_could_not_be_read_is_kept(parse: Any) -> None:
     assert parse(Unknown("Input/output error")) == Unknown("Input/output error")
     assert isinstance(parse(None), Unknown)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_network_is_too_strange_to_be_seen(host: Wired, seed: int) -> None:
+    host.device("rxe0", "/sys/devices/virtual", node_desc="rxe", hca_type="")
+    seen = network.observe(MemoHost(Garbled(host, seed)))
+    for device in seen.nics:
+        json.dumps(readable(jsonable(asdict(device))), allow_nan=False).encode("utf-8")
+    moved = network.deltas(network.counters(seen), network.read_counters_again(Garbled(host, seed + 1), seen))
+    assert all(isinstance(value, Unknown) or value >= 0 for value in moved.values())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_blind_host_shows_no_network(is_there: bool) -> None:
+    seen = network.observe(Blind(is_there))
+    assert seen.ports == () and seen.qos == {}
+    assert is_there or isinstance(seen.devices, Unknown)

@@ -128,6 +128,12 @@ def test_show_gids_of_the_corpus(row: dict[str, Any], text: str) -> None:
     assert netdevs == {device: name or "unknown" for device, name in row["netdevs"].items()}
 
 
+def test_show_gids_with_the_kernels_own_types() -> None:
+    text = "mlx5_0 1 3 0000:0000:0000:0000:0000:ffff:0a14:0e42 10.20.14.66 RoCE v2 eth0\n"
+    (port,) = show_gids.parse_show_gids(text).ports
+    assert (port.gids[0].version, port.gids[0].netdev, show_gids.usable_index(port.gids)) == (2, "eth0", 3)
+
+
 def test_show_gids_that_is_cut_off_is_told() -> None:
     text = (CORPUS / "show_gids/gids-bond.txt").read_text()
     listing = show_gids.parse_show_gids("\n".join(text.splitlines()[:4]))
@@ -375,6 +381,13 @@ def test_dcb_json() -> None:
     )
 
 
+def test_dcb_below_a_prompt() -> None:
+    text = "[root@gpu1 ~]# dcb pfc show dev ens1\n" + (CORPUS / "dcb/dcb-pfc-3on.txt").read_text()
+    assert dcb.parse_dcb_pfc(text).enabled == frozenset({3})
+    text = "[root@gpu1 ~]# rdma link\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP\n"
+    assert len(rdma_link.parse_rdma_link(text)) == 1
+
+
 def test_dcb_text_with_names_and_units() -> None:
     app = dcb.parse_dcb_app("default-prio 0 \ndscp-prio default:0 CS3:3 AF31:3 EF:5 CS6:6 63:7 \n")
     assert app.priority_of_dscp == {0: 0, 24: 3, 26: 3, 46: 5, 48: 6, 63: 7}
@@ -567,6 +580,40 @@ def test_dcgmi_of_the_corpus(row: dict[str, Any], text: str) -> None:
             assert {field: found["GPU", gpu][field] for field in wanted} == wanted
         for name, wanted in row.get("by_name", {}).items():
             assert [sample.values[dmon.columns.index(name)] for sample in dmon.samples] == wanted
+
+
+def test_the_health_table_of_newer_versions() -> None:
+    rows = (
+        ("Overall Health", "Warning"),
+        ("GPU", ""),
+        ("-> 3", "Warning"),
+        ("   -> Errors", ""),
+        ("      -> PCIe system", "Warning"),
+        ("", "Detected more than 8 PCIe replays per minute for"),
+    )
+    text = "| Health Monitor Report                       |\n" + "".join("| %-25s | %-50s |\n" % row for row in rows)
+    health = dcgmi.parse_dcgmi_health(text)
+    assert (health.overall, health.systems) == ("Warning", (("3", "PCIe system", "Warning"),))
+    assert len(health.messages) == 1
+
+
+def test_the_diagnostic_table_of_newer_versions() -> None:
+    rows = (
+        ("software", "Pass"),
+        ("", "GPU0: Pass"),
+        ("", "GPU1: Skip"),
+        ("Warning: GPU1", "Persistence mode is off"),
+        ("memory", "Fail - GPUs: 0, 1, 2, 3, 4, 5, 6,"),
+        ("", "7"),
+    )
+    diag = dcgmi_diag.parse_dcgmi_diag("".join("| %-25s | %-46s |\n" % row for row in rows))
+    assert [(result.test, result.status, " ".join(result.entities)) for result in diag.results] == [
+        ("software", "Pass", ""),
+        ("software", "Pass", "0"),
+        ("software", "Skip", "1"),
+        ("memory", "Fail", "0 1 2 3 4 5 6 7"),
+    ]
+    assert diag.results[2].messages == ("Persistence mode is off",)
 
 
 def test_a_skipped_test_has_not_passed() -> None:
