@@ -16,7 +16,6 @@ CUDA = "13.1"
 HEX = {
     f"pci/pci_{name}" for name in ("bus", "device", "domain", "base_class", "sub_class", "device_id", "sub_system_id")
 }
-DEPRECATED = "Requested functionality has been deprecated"
 
 
 class Row(NamedTuple):
