@@ -271,12 +271,32 @@ def narrow_slot(host: str) -> fleet.Document:
     return document(host, facts=facts, numa_slices=Report("unknown", findings=(NO_NODE,), before=numa(), after=numa()))
 
 
+def hostile_hardware() -> dict[str, Any]:
+    words = dict.fromkeys(
+        ("name", "model", "serial", "pci_id", "state", "link_layer", "firmware", "manufacturer"), MARKUP
+    )
+    ends = ("0000:22:00.0", "0000:a1:00.0")
+    return {
+        "gpus": [{**words, "address": address, "nvlink_active": 4, "memory_mib": 1} for address in (*ends, MARKUP)],
+        "nvlink": {"switches": 0, "pairs": [{"a": ends[0], "b": ends[1], "type": "NV4"}, dict.fromkeys("ab", MARKUP)]},
+        "cpus": [{**words, "socket": 0}],
+        "dimms": [{**words, "size_mib": 1024, "type": MARKUP}],
+        "nvme": [{**words, "address": None}],
+        "nics": [{**words, "address": "0000:23:00.0", "netdevs": [MARKUP]}],
+        "bios": {"version": MARKUP, "date": MARKUP},
+        "bmc": words,
+        "system": {**words, "product": MARKUP},
+    }
+
+
 def hostile(name: str = HOSTILE) -> fleet.Document:
     """A host that puts markup wherever it can."""
     facts = host_facts(MARKUP)
     facts["cpu"]["model"] = facts["kernel"] = MARKUP
     facts["pci"][0].update(address=MARKUP, driver=MARKUP, device_id=MARKUP, vendor_id=MARKUP)
+    facts["pci"][1]["path"] = [MARKUP, MARKUP, MARKUP]
     facts["disks"][0].update(name=MARKUP, mounts=[MARKUP], holders=[MARKUP])
+    facts["hardware"] = hostile_hardware()
     step = Step(MARKUP, "file", MARKUP, MARKUP, "new\n" + MARKUP, MARKUP, MARKUP)
     run = Step(MARKUP, "run", MARKUP, MARKUP, MARKUP, MARKUP, MARKUP, argv=("echo", MARKUP))
     finding = Finding(MARKUP, "fail", MARKUP, MARKUP, Unknown(MARKUP), MARKUP, MARKUP, MARKUP)

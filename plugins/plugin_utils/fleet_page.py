@@ -23,7 +23,13 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 import jinja2
 from markupsafe import Markup
 
+from . import fleet_drawing as drawing
+from . import fleet_fabric as fabric
+from . import fleet_findings as findings_list
+from . import fleet_hardware as hardware
+from . import fleet_links as links
 from . import fleet_topology as topology
+from .fleet_facts import fact_rows
 from .fleet_files import read_run, safe_name
 from .fleet_report import (
     AHEAD,
@@ -50,6 +56,8 @@ LAZY_FROM = 40
 DETAILS_BUDGET = 10_000_000
 RAW_BUDGET = 3_000_000
 MAX_ROWS, MAX_VALUE, MAX_DIFF_LINES, MAX_FILE_LINES = 200, 600, 300, 2000
+# An area with more findings than these is told in numbers first.
+MANY_FINDINGS = 3
 
 STATUS = {
     "planned": ("drifted", "to do"),
@@ -60,12 +68,6 @@ STATUS = {
     "skipped": ("unknown", "skipped"),
     "failed": ("failed", "failed"),
     "stuck": ("failed", "could not be put back"),
-}
-LEVEL = {
-    "info": ("info", "note"),
-    "warn": ("drifted", "warning"),
-    "fail": ("failed", "fault"),
-    "block": ("blocked", "holds changes back"),
 }
 NEEDS_WORDS = {
     "reload": "needs a reload",
@@ -121,6 +123,8 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    env.globals.update(cells=drawing.cells, bar=drawing.bar, lanes=drawing.lanes, joined=drawing.joined)
+    env.globals.update(short=fabric.short, path_css=fabric.css)
     env.filters["value"] = value
     env.filters["label"] = label
     env.filters["time"] = time_words
@@ -211,6 +215,11 @@ def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict
     facts = document["host_facts"]
     hostname = facts.get("hostname")
     uid = "h%d" % number
+    judged = links.judgements(document["areas"])
+    devices = hardware.devices(facts, judged)
+    names = names_of(devices)
+    areas = [area_view(name, area, uid, names) for name, area in areas_by_urgency(document)]
+    sockets = topology.sockets(facts, document["areas"], devices)
     return {
         "uid": uid,
         "anchor": "host-" + safe_name(document["host"]),
@@ -223,13 +232,17 @@ def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict
         "mode_words": mode_words(document["mode"], count_done(document)),
         "taken": document["taken"],
         "runs": document.get("journal_runs", []),
-        "facts": fact_rows(facts),
-        "findings": [finding_view(row) for row in document["findings"]],
-        "areas": [area_view(name, area, uid) for name, area in areas_by_urgency(document)],
+        "facts": fact_rows(facts, devices),
+        "findings": findings_list.rows(document["findings"], names),
+        "areas": areas,
+        "jumps": jumps(areas, uid, bool(sockets)),
         "cells": {name: cell_view(area) for name, area in document["areas"].items()},
-        "sockets": topology.sockets(facts, document["areas"], uid),
-        "links": topology.link_notes(facts),
-        "legend": bool(topology.slices_of(document["areas"])),
+        "sockets": sockets,
+        "are_beside": topology.are_small(sockets),
+        "nowhere": nowhere(facts, sockets),
+        "fabric": fabric.fabric(facts, devices),
+        "links": hardware.link_notes(devices, judged),
+        "legend": legend(sockets, devices),
         "file": files.get(document["host"], ""),
         "search": search_text(document),
     }
@@ -253,29 +266,58 @@ def cell_view(area: Document) -> Dict[str, str]:
     return {"state": area["state"], "note": ", ".join(words)}
 
 
-def area_view(name: str, area: Document, uid: str) -> Dict[str, Any]:
-    findings = [finding_view(row) for row in area["findings"]]
+def names_of(devices: Sequence[hardware.Device]) -> Dict[str, str]:
+    """What the drawing calls a device, by its address."""
+    return {device.address: device.label for device in devices if device.label not in hardware.KINDS.values()}
+
+
+def jumps(areas: Sequence[Mapping[str, Any]], uid: str, has_topology: bool) -> List[Tuple[str, str, str]]:
+    """The parts of a host's section that need a look, and its topology: where, state and words."""
+    found = [(area["id"], area["state"], area["label"]) for area in areas if not area["is_quiet"]]
+    return found + ([("%s-topology" % uid, "", "topology")] if has_topology else [])
+
+
+def nowhere(facts: Mapping[str, Any], sockets: Sequence[topology.Socket]) -> str:
+    """A sentence where nothing is known of the places of devices."""
+    if not sockets or any(node.is_place for socket in sockets for node in socket.nodes):
+        return ""
+    return (
+        "Which socket, NUMA node or switch these hang on was not captured: that takes /sys of the host "
+        "(playbooks/capture.yml collects it)."
+    )
+
+
+def legend(sockets: Sequence[topology.Socket], devices: Sequence[hardware.Device]) -> List[Tuple[str, str]]:
+    """The keys of a drawing, as far as it needs them."""
+    kinds = {cluster.kind for socket in sockets for node in socket.nodes for cluster in node.clusters}
+    has_slices = bool(kinds & {"slice", "system"})
+    rows = [("slice", "CPUs in a slice"), ("system", "kept for the system"), ("free", "free")]
+    found = [(kind, words) for kind, words in rows if has_slices and kind in kinds]
+    if any(device.lanes[1] for device in devices):
+        found.append(("lanes", "lanes in use, and those besides"))
+    states = {device.verdict.state for device in devices}
+    return found + [(state, "link " + links.WORDS[state]) for state in links.ORDER if state in states]
+
+
+def area_view(name: str, area: Document, uid: str, names: Mapping[str, str]) -> Dict[str, Any]:
+    open_ones = [row for row in area["findings"] if row["level"] != "info"]
+    notes = [row for row in area["findings"] if row["level"] == "info"]
+    rows, note_rows = findings_list.rows(open_ones, names), findings_list.rows(notes, names)
     changed, same = compare(area["before"], area["after"])
     return {
         "name": name,
         "label": label(name),
         "id": "%s-%s" % (uid, safe_name(name)),
         "state": area["state"],
-        "findings": [row for row in findings if row["level"] != "info"][:MAX_ROWS],
-        "notes": [row for row in findings if row["level"] == "info"][:MAX_ROWS],
+        "counts": findings_list.counts(area["findings"]) if len(open_ones) > MANY_FINDINGS else [],
+        "findings": rows[:MAX_ROWS],
+        "notes": note_rows[:MAX_ROWS],
         "steps": [step_view(step) for step in area["steps"][:MAX_ROWS]],
-        "left_out": max(0, len(area["steps"]) - MAX_ROWS) + max(0, len(findings) - MAX_ROWS),
+        "left_out": max(0, len(area["steps"]) - MAX_ROWS) + sum(max(0, len(r) - MAX_ROWS) for r in (rows, note_rows)),
         "changed": changed[:MAX_ROWS],
         "same": same[:MAX_ROWS],
-        "is_quiet": area["state"] == "compliant" and not any(row["level"] != "info" for row in findings),
+        "is_quiet": area["state"] == "compliant" and not open_ones,
     }
-
-
-def finding_view(row: Document) -> Dict[str, Any]:
-    icon, words = LEVEL[row["level"]]
-    if row["level"] != "info" and unknown_reason(row["observed"]) is not None:
-        icon, words = "unknown", "cannot be seen"
-    return dict(row, icon=icon, words=words)
 
 
 def step_view(step: Document) -> Dict[str, Any]:
@@ -360,41 +402,13 @@ def _clip(text: str) -> str:
     )  # fmt: skip
 
 
-def fact_rows(facts: Mapping[str, Any]) -> List[Tuple[str, str]]:
-    """What a host is, in a few short rows; what is not known is left out."""
-    os_facts, cpu = (facts[key] if isinstance(facts.get(key), Mapping) else {} for key in ("os", "cpu"))
-    devices = [row for row in facts.get("pci") or () if isinstance(row, Mapping)] if _is_list(facts, "pci") else []
-    nodes = [row for row in facts["numa_nodes"] if isinstance(row, Mapping)] if _is_list(facts, "numa_nodes") else []
-    memory = [row["memory_mib"] for row in nodes if isinstance(row.get("memory_mib"), int)]
-    counts = [
-        _many(int(cpu[key]), one)
-        for key, one in (("sockets", "socket"), ("cores", "core"), ("threads", "thread"))
-        if isinstance(cpu.get(key), int)
-    ]
-    gpus = sum(row.get("kind") == "gpu" for row in devices)
-    rows = [
-        ("System", os_facts.get("pretty_name")),
-        ("Kernel", facts.get("kernel")),
-        ("CPU", cpu.get("model")),
-        ("Cores", ", ".join(counts)),
-        ("Memory", topology.memory_words(sum(memory)) if nodes and len(memory) == len(nodes) else None),
-        ("GPUs", str(gpus) if devices else None),
-        ("CPUs offline", cpu.get("offline")),
-        ("Virtual machine", facts.get("virtualization") if facts.get("virtualization") != "none" else None),
-    ]
-    return [(name, _clip(text)) for name, text in rows if isinstance(text, str) and text]
-
-
-def _is_list(facts: Mapping[str, Any], key: str) -> bool:
-    return isinstance(facts.get(key), list)
-
-
 def search_text(document: Document) -> str:
     """What the filter looks through."""
     words = [document["host"], str(document["host_facts"].get("hostname") or ""), document["state"]]
     words += ["%s %s" % (name, area["state"]) for name, area in document["areas"].items()]
     words += ["%s %s" % (row["id"], row.get("subject", "")) for _area, row in open_points(document)]
-    words += ["narrow link"] if topology.link_notes(document["host_facts"]) else []
+    judged = links.judgements(document["areas"])
+    words += ["narrow link"] if hardware.link_notes(hardware.devices(document["host_facts"], judged), judged) else []
     return visible(" ".join(words).replace("_", " ").lower())[:1000]
 
 

@@ -412,7 +412,7 @@ def headline(document: Document) -> str:
         count = sum(step["status"] == "applied" for _name, area in worst_areas for step in area["steps"])
         return "%s done, and as wanted now" % _many(count, "change")
     for name, area in worst_areas:
-        rows = [row for row in area["findings"] if row["level"] != "info" and _speaks_for(row, state)]
+        rows = [row for row in _worst_first(area["findings"]) if _speaks_for(row, state)]
         rows += [step for step in area["steps"] if step["status"] in AHEAD + ("failed", "stuck")]
         if rows:
             more = len(open_points(document)) - 1
@@ -437,13 +437,19 @@ def next_step(document: Document) -> str:
             count, "setting becomes", "settings become"
         )
     for _name, area in areas:
-        for row in area["findings"]:
-            if row["level"] != "info" and row["fix"] and _speaks_for(row, state):
+        for row in _worst_first(area["findings"]):
+            if row["fix"] and _speaks_for(row, state):
                 return str(row["fix"])
         for step in area["steps"]:
             if step["status"] in ("blocked", "failed", "stuck") and step["detail"]:
                 return str(step["detail"])
     return "see its page section"
+
+
+def _worst_first(findings: Iterable[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+    """Findings that ask for something, by their level."""
+    rows = [row for row in findings if row["level"] != "info"]
+    return sorted(rows, key=lambda row: -LEVELS.index(row["level"]))
 
 
 def _speaks_for(finding: Mapping[str, Any], state: str) -> bool:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import STATES, Finding, Report, Unknown
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
 from tests import fleet_sample as sample
+from tests.page import hosts
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -62,6 +63,17 @@ GOOD = Report("compliant", (), (), sample.QUEUE, sample.QUEUE)
 # --- schema
 
 
+def test_the_headline_is_the_worst_finding() -> None:
+    document = hosts.lone_smi()
+    document["areas"]["platform"]["findings"].sort(key=lambda row: fleet.LEVELS.index(row["level"]))
+    assert "holds this GPU down" in fleet.headline(document)
+    document = hosts.hgx()
+    document["areas"]["platform"]["findings"].insert(
+        0, {**hosts.hgx()["areas"]["platform"]["findings"][0], "fix": "later"}
+    )
+    assert fleet.next_step(document).startswith("reseat the GPU")
+
+
 def test_schema_is_sound() -> None:
     VALIDATOR.check_schema(SCHEMA)
 
@@ -75,6 +87,25 @@ def test_what_modules_give_back_is_as_the_schema_says() -> None:
 def test_every_document_of_the_sample_is_as_the_schema_says() -> None:
     # A hostile host may put anything into its facts: that is kept, and shown, and is not valid.
     assert [errors(document) for document in sample.sample()[:-1]] == [[]] * 9
+    assert [errors(make()) for make in hosts.ALL] == [[]] * len(hosts.ALL)
+
+
+@pytest.mark.parametrize(
+    "part, value",
+    [
+        ("gpus", [{}]),
+        ("nvlink", {"switches": -1, "pairs": []}),
+        ("nvlink", {"switches": 0, "pairs": [{"a": "0000:01:00.0", "b": "0000:02:00.0", "type": "X"}]}),
+        ("psus", [{"name": "1", "present": 1, "ok": True, "capacity_w": 800}]),
+        ("system", {"manufacturer": "ASUS"}),
+    ],
+)
+def test_hardware_that_is_not_as_agreed_is_named(part: str, value: Any) -> None:
+    document = hosts.workstation()
+    document["host_facts"]["hardware"][part] = value
+    assert errors(document)
+    del document["host_facts"]["hardware"]
+    assert errors(document) == []
 
 
 @pytest.mark.parametrize(
