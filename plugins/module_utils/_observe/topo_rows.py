@@ -70,7 +70,8 @@ class _Row:
 
 def matrices(lines: Sequence[str]) -> Iterator[Matrix]:
     """The matrices of a text, one after another.  One whose header is missing is told by its rows."""
-    header, rows = _Header(), [""][:0]
+    header = _Header()
+    rows: List[str] = []
     for line in [*(line[:_LONGEST] for line in lines), "Legend"]:
         found = _header(line, is_more=bool(header.names) and not rows)
         if found and header.names and not rows:
