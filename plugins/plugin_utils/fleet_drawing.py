@@ -26,7 +26,7 @@ PITCH = CELL + GAP
 LANE, LANE_GAP = 5.75, 2.25
 BAR = 96
 # GPUs and what joins them.
-WIDTH, BOX_W, BOX_H = 340, 96, 42
+WIDTH, BOX_W, BOX_H = 300, 90, 42
 SWITCH_H, WIRE_H, BOX_GAP = 28, 24, 8
 CORNERS = {
     2: ((0, 8), (1, 8)),

@@ -106,7 +106,7 @@ def test_it_opens_worst_first_with_nothing_fetched(open_page: Opener, html: str)
 def test_every_part_of_every_host_opens(open_page: Opener, html: str) -> None:
     page = open_page(html)
     open_all(page)
-    assert page.locator("svg.node").count() == 3 * 8
+    assert page.locator("section.node").count() == 3 * 8
     assert page.locator(".raw pre").first.inner_text().startswith('{\n  "format": 1')
 
 
@@ -208,7 +208,7 @@ def test_nothing_runs_out_of_a_narrow_screen(open_page: Opener, html: str, width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate("document.querySelectorAll('main *').forEach((e) => { e.scrollLeft = 0; })")
     outside = page.evaluate(
-        """(width) => [...document.querySelectorAll('main h3, main h4, main h5, main p, main dd, svg.node')]
+        """(width) => [...document.querySelectorAll('main h3, main h4, main h5, main p, main dd, main .dev')]
         .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > width + 1).map((e) => e.outerHTML.slice(0, 120))""",
         width,
     )
@@ -218,11 +218,12 @@ def test_nothing_runs_out_of_a_narrow_screen(open_page: Opener, html: str, width
 def test_drawings_can_be_read_on_a_phone(open_page: Opener, html: str) -> None:
     page = open_page(html, width=360, height=740)
     page.evaluate("location.hash = 'host-gpu-a04'")
-    expect(page.locator("#host-gpu-a04 svg.node").first).to_be_visible()
-    scale = page.evaluate(
-        "(() => { const s = document.querySelector('#host-gpu-a04 svg.node'); return s.getBoundingClientRect().width / 340; })()"
+    expect(page.locator("#host-gpu-a04 section.node").first).to_be_visible()
+    sizes = page.evaluate(
+        """[...document.querySelectorAll("#host-gpu-a04 .topo *")].filter((e) => e.checkVisibility())
+        .map((e) => parseFloat(getComputedStyle(e).fontSize))"""
     )
-    assert scale * 10.5 >= 8
+    assert min(sizes) >= 11
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -292,7 +293,7 @@ def test_one_host_is_open_and_has_no_filter(open_page: Opener) -> None:
     page = open_page(render([sample.narrow_slot("gpu-a04")]))
     assert page.get_by_role("heading", level=1).inner_text() == "Host report"
     assert page.locator("#find").count() == 0
-    assert page.get_by_text("GPU 0000:22:00.0: runs x8: card x16, slot x16").is_visible()
+    assert page.get_by_text("GPU 1 0000:22:00.0: runs x8: card x16, slot x16").is_visible()
 
 
 def test_it_can_be_read_without_script(open_page: Opener, html: str) -> None:
