@@ -42,7 +42,7 @@ PURE = {
     # Text to text as well: they touch nothing outside.
     "fnmatch", "hashlib", "shlex", "textwrap",
 }  # fmt: skip
-VALUES = {"_engine.values", "_engine.cpuset", "_engine.units"}
+VALUES = {"_engine.values", "_engine.cpuset", "_engine.units", "_engine.versions"}
 # What a room may import: of the standard library, and of our own rooms (a name ending in a dot stands for all below it).
 ROOMS: Mapping[str, tuple[set[str], set[str]]] = {
     "_plan": (PURE, VALUES | {"_plan.", "_tables."}),

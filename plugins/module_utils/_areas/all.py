@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Dict
 
 from .._engine.engine import Area
-from . import block_queue, kernel_settings, mysql_isolation, numa_slices, xfs_volumes
+from . import block_queue, kernel_settings, mysql_isolation, numa_slices, platform, xfs_volumes
 
 AREAS: Dict[str, Area] = {
     area.name: area
     for area in (
+        # First what the machine is, since all else stands on it.
+        platform.AREA,
         kernel_settings.AREA,
         block_queue.AREA,
         xfs_volumes.AREA,

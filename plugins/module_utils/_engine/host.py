@@ -218,6 +218,11 @@ class MemoHost:
         return answer
 
 
+def fresh(host: Host) -> Host:
+    """The host itself, where one remembers what it read: for counters, which are read twice."""
+    return host._host if isinstance(host, MemoHost) else host
+
+
 class CaptureHost:
     """A capture, replayed.  What is not in it does not exist; a command not in it is unknown."""
 

@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The NVIDIA driver: one version on disk, loaded, in user space and in the services that must equal it.
+
+Versions are read from /proc, module files and the names of libraries, never from a banner of nvidia-smi.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from .._engine.values import Finding, Unknown
+from .._engine.versions import agree, bare
+from .._tables import driver_branches
+from .platform_common import Card, cards, known, tables_of
+
+Want = Mapping[str, Any]
+Have = Mapping[str, Any]
+
+_GUIDE = "NVIDIA driver installation guide"
+_EQUAL = "packages of NVIDIA's driver containers"
+# Parts that are of the driver's very version; Fabric Manager has a judge of its own.
+_COMPONENTS = {"nscq": "warn", "persistenced": "warn", "imex": "warn", "nvsdm": "warn", "modprobe": "info"}
+
+
+def judge(want: Want, have: Have) -> List[Finding]:
+    driver = have["driver"]
+    loaded = loaded_version(have)
+    disk = str(driver.modinfo.version) if known(driver.modinfo) and known(driver.modinfo.version) else ""
+    user = user_version(have)
+    found = cards(want, have)
+    if not found and not loaded:
+        return []
+    findings = _agreement(have, loaded, disk, user)
+    findings += _components(have, loaded)
+    findings += _dkms(have) + _next_kernel(have) + _rejected(have) + _packages(have)
+    if loaded:
+        findings += _branch(want, have, loaded) + _architectures(want, have, loaded, found) + _firmware(have, loaded)
+    return findings
+
+
+def loaded_version(have: Have) -> str:
+    """Of the loaded module, from /proc or sysfs, else as nvidia-smi -q tells it; empty when none is loaded."""
+    driver, smi = have["driver"], have["smi"]
+    if known(driver.loaded):
+        return str(driver.loaded.version)
+    if known(driver.loaded_version):
+        return str(driver.loaded_version)
+    return "" if isinstance(smi, Unknown) or not known(smi.driver_version) else str(smi.driver_version)
+
+
+def user_version(have: Have) -> str:
+    """Of libcuda or libnvidia-ml, which programs load."""
+    libraries = {} if isinstance(have["libraries"], Unknown) else have["libraries"].driver
+    for name in ("libnvidia-ml", "libcuda"):
+        if name in libraries and known(libraries[name].version):
+            return str(libraries[name].version)
+    return ""
+
+
+def _agreement(have: Have, loaded: str, disk: str, user: str) -> List[Finding]:
+    parts = {"loaded": loaded, "on disk": disk, "user space": user}
+    told = ", ".join("%s %s" % (name, version) for name, version in parts.items() if version)
+    smi = have["smi"]
+    log = have["kernel_log"]
+    said = smi.reason if isinstance(smi, Unknown) and "mismatch" in smi.reason.lower() else ""
+    mismatches = () if isinstance(log, Unknown) else log.nvrm.mismatches
+    differs = bool(loaded and user) and agree(loaded, user) is False
+    # What the log tells may be over: it counts where nothing newer contradicts it.
+    is_past = bool(loaded and user) and agree(loaded, user) is True and not said
+    if differs or said or (mismatches and not is_past):
+        last = mismatches[-1] if mismatches else None
+        words = ["the kernel log says: client %s, module %s" % (last.client, last.module)] if last else []
+        return [_mismatch("; ".join([part for part in (told, said) if part] + words), _cure(loaded, disk, user))]
+    if loaded and disk and agree(loaded, disk) is False:
+        return [_pending(told)]
+    return []
+
+
+def _cure(loaded: str, disk: str, user: str) -> str:
+    if disk and user and agree(disk, user) is True:
+        return "the new version is installed as a whole: reboot, or unload all nvidia modules and load them again"
+    if disk and user and agree(disk, user) is False:
+        return ("module and libraries on disk are of two versions: install one (apt install --reinstall the driver's packages, "
+                "dkms status), then reboot; hold the packages against unattended upgrades")  # fmt: skip
+    return "compare cat /proc/driver/nvidia/version, modinfo -F version nvidia and ls -l libnvidia-ml.so.1; then reboot"
+
+
+def _mismatch(observed: str, cure: str) -> Finding:
+    return Finding(
+        "platform.driver-mismatch", "fail", "driver", "one version loaded, on disk and in user space", observed,
+        "no new program can use the GPUs until module and libraries are of one version", cure, _GUIDE,
+    )  # fmt: skip
+
+
+def _pending(told: str) -> Finding:
+    return Finding(
+        "platform.driver-reboot", "warn", "driver", "the version on disk is loaded", told,
+        "an upgrade waits for a reboot; programs started now may load the new libraries and fail",
+        "drain the host and reboot it", _GUIDE,
+    )  # fmt: skip
+
+
+def _components(have: Have, loaded: str) -> List[Finding]:
+    packages = [] if isinstance(have["packages"], Unknown) else have["packages"]
+    findings: List[Finding] = []
+    for package in packages:
+        level = _COMPONENTS.get(package.component)
+        if level and package.is_installed and loaded and agree(bare(package.version), loaded) is False:
+            findings.append(
+                Finding(
+                    "platform.driver-component", level, package.name, loaded, bare(package.version),
+                    "this part of the driver has to be of its very version", "install %s in version %s and hold it"
+                    % (package.name, loaded), _EQUAL,
+                )
+            )  # fmt: skip
+    return findings
+
+
+def _dkms(have: Have) -> List[Finding]:
+    told = have["driver"].dkms
+    kernel = have["driver"].kernel
+    if isinstance(told, Unknown):
+        return []
+    ours = [entry for entry in told.entries if entry.module.startswith("nvidia")]
+    findings = [
+        Finding(
+            "platform.dkms-note", "warn", "dkms %s/%s" % (entry.module, entry.version), "installed", entry.note[:160],
+            "another module of this name exists or differs from the built one, so which of them is loaded is a matter of order",
+            "modinfo -F filename nvidia shows which; remove the package of the other", "dkms(8)",
+        )
+        for entry in ours if entry.note and entry.kernel == kernel
+    ]  # fmt: skip
+    running = [entry for entry in ours if entry.kernel == kernel]
+    if ours and known(kernel) and running and not any(entry.state == "installed" for entry in running):
+        findings.append(
+            Finding(
+                "platform.dkms-not-installed", "fail", "dkms", "installed for %s" % kernel,
+                ", ".join("%s %s" % (entry.version, entry.state) for entry in running),
+                "the module is not built for the running kernel: it will not be there after the next boot",
+                "dkms autoinstall; read /var/lib/dkms/nvidia/*/build/make.log when it fails", "dkms(8)",
+            )
+        )  # fmt: skip
+    findings += [
+        Finding(
+            "platform.dkms-broken", "warn", "dkms %s" % place, "an entry that can be read", words[:160],
+            "a left-over folder makes dkms end with an error, and scripts that ask it stop there",
+            "rm -r /var/lib/dkms/%s, when nothing of it is installed" % place, "dkms(8)",
+        )
+        for place, words in told.broken[:4]
+    ]  # fmt: skip
+    return findings
+
+
+def _next_kernel(have: Have) -> List[Finding]:
+    """A newer kernel that is installed and has no module: the GPUs are gone after the next boot."""
+    driver = have["driver"]
+    if isinstance(driver.modules, Unknown) or not known(driver.kernel) or not driver.modules.get(driver.kernel):
+        return []
+    newest = next(iter(driver.modules), "")
+    if not newest or newest == driver.kernel or driver.modules[newest]:
+        return []
+    return [
+        Finding(
+            "platform.driver-next-kernel", "warn", newest, "nvidia.ko for each installed kernel", "none for %s" % newest,
+            "the newest installed kernel is what the next boot starts, and it has no driver for the GPUs",
+            "dkms autoinstall -k %s, or install the module package for it; or hold the kernel" % newest, "dkms(8)",
+        )
+    ]  # fmt: skip
+
+
+def _rejected(have: Have) -> List[Finding]:
+    log = have["kernel_log"]
+    if isinstance(log, Unknown) or not log.rejected:
+        return []
+    return [
+        Finding(
+            "platform.module-rejected", "fail", "kernel", "signed modules", log.rejected[0][:200],
+            "Secure Boot is on and the kernel did not load a module without an enrolled key",
+            "enrol the key that signs it (mokutil --import, confirmed at the console at the next boot), or use the distribution's "
+            "signed modules; a reboot alone changes nothing", "mokutil(1); kernel Documentation/admin-guide/module-signing.rst",
+        )
+    ]  # fmt: skip
+
+
+def _packages(have: Have) -> List[Finding]:
+    packages = [] if isinstance(have["packages"], Unknown) else have["packages"]
+    broken = [package.name for package in packages if package.is_broken]
+    if not broken:
+        return []
+    return [
+        Finding(
+            "platform.packages-broken", "fail", "packages", "wholly installed", ", ".join(broken[:6]),
+            "an installation that did not end: the parts of the driver do not fit each other",
+            "dpkg --audit; dpkg --configure -a; read the build log of DKMS", "dpkg(1)",
+        )
+    ]  # fmt: skip
+
+
+def _branch(want: Want, have: Have, loaded: str) -> List[Finding]:
+    row = driver_branches.of(loaded, tables_of(want).driver_branches)
+    if row is None or not driver_branches.is_past(row.end_of_life, have["today"]):
+        return []
+    return [
+        Finding(
+            "platform.driver-end-of-life", "warn", "driver", "a branch that is still served",
+            "R%d ended in %s" % (row.branch, row.end_of_life),
+            "no more fixes, security ones included, come for this branch", "plan the change to a newer branch; docs/tables.md lists "
+            "them with the architectures they serve", driver_branches.SOURCES["eol"],
+        )
+    ]  # fmt: skip
+
+
+def _architectures(want: Want, have: Have, loaded: str, found: List[Card]) -> List[Finding]:
+    branch = driver_branches.branch_of(loaded)
+    module = have["driver"].loaded
+    flavour = None if not known(module) else "open" if module.is_open else "proprietary"
+    rows = tables_of(want).architectures
+    seen: Dict[str, List[str]] = {}
+    for card in found:
+        if card.model is not None:
+            seen.setdefault(card.model.architecture, []).append(card.address)
+    findings: List[Finding] = []
+    for name, addresses in sorted(seen.items()):
+        fit = driver_branches.flavours_for(branch, name, rows) if branch else ()
+        if branch and (not fit or (flavour and flavour not in fit)):
+            findings.append(_unfit(name, addresses, branch, flavour, fit))
+    return findings
+
+
+def _unfit(name: str, addresses: List[str], branch: int, flavour: Optional[str], fit: Any) -> Finding:
+    return Finding(
+        "platform.driver-architecture", "warn", ", ".join(addresses[:4]), "%s modules" % " or ".join(fit) if fit
+        else "an older branch", "R%d%s" % (branch, ", %s modules" % flavour if flavour else ""),
+        "this kernel module is not made for %s GPUs" % name, "see docs/tables.md for the branches and modules of %s" % name,
+        driver_branches.OPEN_SOURCE,
+    )  # fmt: skip
+
+
+def _firmware(have: Have, loaded: str) -> List[Finding]:
+    firmware = have["driver"].firmware
+    if isinstance(firmware, Unknown) or not firmware or loaded in firmware:
+        return []
+    return [
+        Finding(
+            "platform.gsp-firmware", "warn", "driver", "/lib/firmware/nvidia/%s" % loaded, "only %s" % ", ".join(sorted(firmware)),
+            "the firmware of the loaded module was removed by an upgrade: a GPU that is reset or opened anew does not start",
+            "reboot; reloading the module alone does not help", _GUIDE,
+        )
+    ]  # fmt: skip

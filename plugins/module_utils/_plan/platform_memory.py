@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Main memory: modules that run below their speed, are mixed, or leave channels empty; less than is installed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, List, Mapping, Sequence
+
+from .._engine.values import Finding, Unknown
+from .._tables import cpu_memory
+from .platform_common import known, number, tables_of
+
+Want = Mapping[str, Any]
+Have = Mapping[str, Any]
+
+_SMBIOS = "SMBIOS specification (DMTF DSP0134), type 17"
+# The kernel keeps some for itself (page structures alone are 1.6 %), the firmware some more; what is missing beyond that
+# is a module that was switched off.  Policy, no measured limit.
+_USABLE_SHARE = 0.94
+_FIX = "dmidecode -t memory; see the board's manual for which slots to fill"
+
+
+def judge(want: Want, have: Have) -> List[Finding]:
+    modules = have["dmi"].modules
+    findings = _empty_nodes(have)
+    if isinstance(modules, Unknown):
+        return findings
+    populated = [one for one in modules if one.is_populated is True and number(one.size_mib) > 0]
+    installed_mib = int(sum(number(one.size_mib) for one in populated))
+    findings += _speed(populated) + _mixed(populated)
+    if have["virtualization"] in ("none", None):
+        findings += _channels(want, have, populated)
+    return findings + _total(want, have, installed_mib)
+
+
+def _speed(populated: Sequence[Any]) -> List[Finding]:
+    """Configured against rated speed; what BIOS, CPU and two modules on a channel allow may be less than the label."""
+    slow = [one for one in populated
+            if known(one.speed_mts) and known(one.configured_mts) and 0 < one.configured_mts < one.speed_mts]  # fmt: skip
+    if not slow:
+        return []
+    first = slow[0]
+    observed = "%d of %d modules at %d of %d MT/s: %s" % (
+        len(slow), len(populated), first.configured_mts, first.speed_mts, _names(slow),
+    )  # fmt: skip
+    return [
+        Finding(
+            "platform.memory-speed", "warn", "memory", "rated speed", observed,
+            "memory bandwidth feeds the GPUs; two modules on a channel or a slower CPU lower it by design, a BIOS setting by mistake",
+            _FIX + "; look at the BIOS's memory speed", _SMBIOS,
+        )
+    ]  # fmt: skip
+
+
+def _mixed(populated: Sequence[Any]) -> List[Finding]:
+    kinds = Counter(
+        "%s %s, %d GiB, %s MT/s" % (
+            one.manufacturer if known(one.manufacturer) else "?", one.part if known(one.part) else "?",
+            number(one.size_mib) // 1024, one.speed_mts if known(one.speed_mts) else "?",
+        )
+        for one in populated
+    )  # fmt: skip
+    if len(kinds) < 2:
+        return []
+    rows = ["%dx %s" % (count, kind) for kind, count in kinds.most_common(4)]
+    return [
+        Finding(
+            "platform.memory-mixed", "warn", "memory", "modules of one kind", "; ".join(rows),
+            "mixed modules run at the pace of the slowest, and uneven sizes break the interleaving over channels",
+            _FIX, _SMBIOS,
+        )
+    ]  # fmt: skip
+
+
+def _channels(want: Want, have: Have, populated: Sequence[Any]) -> List[Finding]:
+    """Modules that do not fill the memory channels of all sockets evenly."""
+    sockets = have["sockets"]
+    row = cpu_memory.by_model(have["cpu_model"], tables_of(want).cpu_memory)
+    if not sockets or not populated:
+        return []
+    if row is None:
+        if len(populated) % sockets == 0:
+            return []
+        observed, expected = "%d modules on %d sockets" % (len(populated), sockets), "as many on each socket"
+    else:
+        wanted = row.channels * sockets
+        if len(populated) % wanted == 0:
+            return []
+        observed = "%d modules for %d channels (%d sockets x %d)" % (len(populated), wanted, sockets, row.channels)
+        expected = "%d modules, or twice as many" % wanted
+    return [
+        Finding(
+            "platform.memory-channels", "warn", "memory", expected, observed,
+            "an empty channel is bandwidth that is not there, and unevenly filled ones lose more than their share",
+            _FIX, row.source if row else _SMBIOS,
+        )
+    ]  # fmt: skip
+
+
+def _total(want: Want, have: Have, installed_mib: int) -> List[Finding]:
+    findings: List[Finding] = []
+    wanted = want["memory_gib"]
+    if wanted and installed_mib // 1024 != wanted:
+        findings.append(
+            Finding(
+                "platform.memory-installed", "fail" if installed_mib // 1024 < wanted else "warn", "memory",
+                "%d GiB" % wanted, "%d GiB" % (installed_mib // 1024),
+                "the modules that the firmware sees are not what this host should have",
+                "dmidecode -t memory; reseat the modules that are missing; ipmitool sel elist", _SMBIOS,
+            )
+        )  # fmt: skip
+    usable = have["memory_total_mib"]
+    if known(usable) and installed_mib and usable < installed_mib * _USABLE_SHARE:
+        findings.append(
+            Finding(
+                "platform.memory-missing", "warn", "memory", "about %d MiB" % installed_mib, "%d MiB usable" % usable,
+                "the kernel has clearly less than the modules hold: mirroring, a disabled module, or memory given away at boot",
+                "dmesg | grep -i memory; cat /proc/cmdline; look at the BIOS for mirroring and disabled modules", _SMBIOS,
+            )
+        )  # fmt: skip
+    return findings
+
+
+def _empty_nodes(have: Have) -> List[Finding]:
+    if isinstance(have["nodes"], Unknown):
+        return []
+    empty = [node.id for node in have["nodes"] if node.memory_mib == 0 and known(node.cpus) and node.cpus]
+    if not empty:
+        return []
+    return [
+        Finding(
+            "platform.memory-node-empty", "warn", "host", "memory on each NUMA node with CPUs",
+            "none on node %s" % ", ".join(map(str, empty)),
+            "CPUs of these nodes reach all their memory over another node, and binding memory to them fails",
+            "fill the slots of these dies; see the board's manual", "sysfs: /sys/devices/system/node",
+        )
+    ]  # fmt: skip
+
+
+def _names(modules: Sequence[Any]) -> str:
+    names = [one.locator for one in modules]
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")

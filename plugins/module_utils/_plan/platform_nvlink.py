@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NVLink and NVSwitch: links that are up against what the model has, equality among peers, errors, fabric.
+
+Links out of use by design (H100 NVL: 12 of 18) are not counted; a PCIe card without a bridge has none, and that is no fault.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from .._engine.values import Finding, Unknown
+from .._tables import rows
+from .platform_common import Card, cards, has_nvswitch, known, number, smi_gpus
+
+Want = Mapping[str, Any]
+Have = Mapping[str, Any]
+
+_MANUAL = "nvidia-smi manual, nvlink"
+_FABRIC = "NVIDIA Fabric Manager User Guide"
+# Printed rates are rounded; a link that trained down has half of its rate or less.
+_SLOW_SHARE = 0.9
+
+
+def judge(want: Want, have: Have) -> List[Finding]:
+    found = cards(want, have)
+    links = links_of(have)
+    findings: List[Finding] = []
+    for card in found:
+        if card.address in links:
+            findings += _links(have, card, links[card.address], links)
+    findings += _uneven(found, links) + _unseen(have, found)
+    for card in found:
+        if card.gpu is not None:
+            findings += _fabric(have, card)
+    return findings
+
+
+def links_of(have: Have) -> Dict[str, Any]:
+    """What nvidia-smi nvlink says of each GPU, by PCI address: it numbers GPUs as the rest of nvidia-smi does."""
+    told = have["nvlinks"]
+    if isinstance(told, Unknown):
+        return {}
+    gpus = smi_gpus(have)
+    by_uuid = {str(gpu.uuid): gpu for gpu in gpus if known(gpu.uuid)}
+    found: Dict[str, Any] = {}
+    for one in told:
+        gpu = by_uuid.get(one.uuid) or (gpus[one.index] if one.index < len(gpus) else None)
+        if gpu is not None and known(gpu.address):
+            found[str(gpu.address)] = one
+    return found
+
+
+def expected_links(card: Card) -> Optional[int]:
+    return card.model.nvlink.links if card.model and card.model.nvlink else None
+
+
+def _links(have: Have, card: Card, seen: Any, all_links: Mapping[str, Any]) -> List[Finding]:
+    wanted = expected_links(card)
+    findings = _errors(card, seen)
+    if wanted is None or seen.state == "mig" or not known(seen.active):
+        return findings
+    is_bridged = card.model is not None and card.model.nvlink is not None and "bridge" in card.model.nvlink.via
+    if seen.active == 0 and is_bridged:
+        # A card without a bridge is one that was bought so, unless its sisters have theirs.
+        has_sisters = any(known(other.active) and other.active for other in all_links.values())
+        return findings + [_no_bridge(card, "warn" if has_sisters else "info")]
+    if seen.active < wanted:
+        findings.append(_inactive(have, card, seen, wanted))
+    rate = card.model.nvlink.rate_gbs if card.model and card.model.nvlink else 0
+    slow = [one for one in seen.rates_gb_s if one < rate * _SLOW_SHARE]
+    if slow:
+        findings.append(_slow(card, slow, rate))
+    return findings
+
+
+def _inactive(have: Have, card: Card, seen: Any, wanted: int) -> Finding:
+    is_sure = card.model is not None and rows.is_verified(card.model, "nvlink.links")
+    down = sorted(index for index, link in seen.links.items() if link.is_active is False)
+    numbers = ", ".join(map(str, down[:18]))
+    return Finding(
+        "platform.nvlink-inactive", "fail" if is_sure else "warn", card.address, "%d active links" % wanted,
+        "%d active%s" % (seen.active, "; inactive: " + numbers if down else ""),
+        "traffic between GPUs goes over the links that are left, or over PCIe: a collective runs at the pace of this GPU",
+        "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; dmesg | grep -iE 'nvlink|xid'; then reset all GPUs "
+        "together" if has_nvswitch(have) else "nvidia-smi nvlink -s; reseat the bridge; dmesg | grep -iE 'nvlink|xid'",
+        card.model.source if card.model else _MANUAL,
+    )  # fmt: skip
+
+
+def _no_bridge(card: Card, level: str) -> Finding:
+    return Finding(
+        "platform.nvlink-no-bridge", level, card.address, "a bridge, or none in the whole host", "no active link",
+        "this card talks to its peers over PCIe" + ("; others of this host have a bridge" if level == "warn" else ""),
+        "fit a bridge if one was ordered; nvidia-smi nvlink -s", _MANUAL,
+    )  # fmt: skip
+
+
+def _slow(card: Card, slow: List[float], rate: float) -> Finding:
+    return Finding(
+        "platform.nvlink-rate", "warn", card.address, "%g GB/s a link" % rate, ", ".join("%g GB/s" % one for one in slow),
+        "links that trained down carry less; a module option may do it too (NVreg_RmNvlinkBandwidth)",
+        "nvidia-smi nvlink -s; cat /proc/driver/nvidia/params", card.model.source if card.model else _MANUAL,
+    )  # fmt: skip
+
+
+def _errors(card: Card, seen: Any) -> List[Finding]:
+    rows_of = ["link %d: %s %d" % (link, name, count) for link, counters in sorted(seen.errors().items())
+               for name, count in sorted(counters.items())]  # fmt: skip
+    if not rows_of:
+        return []
+    return [
+        Finding(
+            "platform.nvlink-errors", "warn", card.address, "no errors",
+            "; ".join(rows_of[:6]) + ("; %d more" % (len(rows_of) - 6) if len(rows_of) > 6 else ""),
+            "errors that the link recovers from cost time, and a link whose counters keep moving fails in the end",
+            "compare with the next audits; nvidia-smi nvlink -e; reseat the GPU or its bridge when they grow", _MANUAL,
+        )
+    ]  # fmt: skip
+
+
+def _uneven(found: List[Card], links: Mapping[str, Any]) -> List[Finding]:
+    """Peers of one model have equal links; it is the only measure for a model that the catalogue does not know."""
+    counts = {card.address: links[card.address].active for card in found
+              if card.address in links and known(links[card.address].active)}  # fmt: skip
+    names = {str(card.gpu.name) for card in found if card.address in counts and card.gpu is not None}
+    if len(set(counts.values())) < 2 or len(names) > 1 or all(expected_links(card) is not None for card in found):
+        return []
+    most = max(counts.values())
+    fewer = ["%s: %d" % (address, count) for address, count in counts.items() if count < most]
+    return [
+        Finding(
+            "platform.nvlink-uneven", "warn", "host", "%d active links on each GPU" % most, "; ".join(fewer),
+            "GPUs of one model have equal links; the ones with fewer slow all others down",
+            "nvidia-smi nvlink -s; nvidia-smi topo -m; dmesg | grep -iE 'nvlink|xid'", _MANUAL,
+        )
+    ]  # fmt: skip
+
+
+def _unseen(have: Have, found: List[Card]) -> List[Finding]:
+    """Without link states, the matrix of topo -m still shows GPUs that should have NVLink and meet over PCIe only."""
+    topo = have["topo"]
+    if isinstance(topo, Unknown) or not isinstance(have["nvlinks"], Unknown):
+        return []
+    switched = [card for card in found if card.model and card.model.nvlink and "bridge" not in card.model.nvlink.via]
+    names = list(topo.gpus)
+    words = [topo.connection(one, other) for place, one in enumerate(names) for other in names[place + 1 :]]
+    counts = {word for word in words if not isinstance(word, Unknown)}
+    bonds = sorted({word for word in counts if word.startswith("NV")})
+    if switched and len(names) > 1 and counts and not bonds:
+        observed, expected = "all pairs meet over PCIe: %s" % ", ".join(sorted(counts)), "NV# between GPUs"
+    elif len(bonds) > 1 and len(names) > 2 and len({card.model for card in switched}) == 1 and has_nvswitch(have):
+        observed, expected = ", ".join(bonds), "one number of links between all GPUs"
+    else:
+        return []
+    return [
+        Finding(
+            "platform.nvlink-inactive", "fail", "host", expected, observed,
+            "the fabric is not up, or links are lost: collectives run over PCIe or at the pace of the worst pair",
+            "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; in a virtual machine ask its host", _MANUAL,
+        )
+    ]  # fmt: skip
+
+
+def _fabric(have: Have, card: Card) -> List[Finding]:
+    state, status = card.gpu.fabric_state, card.gpu.fabric_status
+    if not known(state):
+        return []
+    is_done = str(state).lower() == "completed" and (not known(status) or str(status).lower() in ("success", "n/a"))
+    health = [name for name, word in card.gpu.fabric_health.items()
+              if name not in ("summary", "partition_assigned") and str(word).lower() in ("true", "degraded", "yes")]  # fmt: skip
+    if is_done and not health:
+        return []
+    waits = str(state).lower() in ("in progress", "not started") and have["fabric"].mode == 1
+    observed = "%s%s%s" % (
+        state,
+        ", " + str(status) if known(status) else "",
+        "; " + ", ".join(health) if health else "",
+    )
+    return [
+        Finding(
+            "platform.nvlink-fabric", "info" if waits else "fail", card.address, "Completed, Success", observed,
+            "with FABRIC_MODE=1 a GPU waits until its partition is activated" if waits
+            else "the GPU is not part of the NVLink fabric: CUDA does not start (error 802), or jobs run without NVLink",
+            "systemctl status nvidia-fabricmanager; journalctl -u nvidia-fabricmanager -b; its version must equal the driver's",
+            _FABRIC,
+        )
+    ]  # fmt: skip
+
+
+def active_links(seen: Any) -> Optional[int]:
+    return int(number(seen.active)) if seen is not None and known(seen.active) else None
