@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ipmitool(1) prints: sensors in all its tables, the power reading of DCMI, the system event log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from .._engine.values import Text, Unknown, lines
+from .power import Figure, Flag
+
+_STATUS = ("ok", "ns", "nc", "cr", "nr", "lnc", "lcr", "lnr", "unc", "ucr", "unr", "na", "us")
+_ALARMS = ("cr", "nr", "lcr", "lnr", "ucr", "unr")
+_VALUE = re.compile(r"(-?\d{1,9}(?:\.\d{1,6})?)\s*%?\s*(.*)", re.ASCII)
+RAW = re.compile(r"0x[0-9a-f]{1,8}", re.IGNORECASE)
+_NO_READING = ("no reading", "not readable", "disabled", "unknown", "n/a", "na", "ns", "")
+_UNITS = ("degrees c", "degrees f", "rpm", "watts", "volts", "amps", "percent", "feet", "unspecified", "cfm", "%")
+# Bits of the state of a power supply and of a redundancy sensor (IPMI 2.0, tables 42-2 and 42-3).
+_SUPPLY_BITS = (
+    "Presence detected", "Failure detected", "Predictive failure", "Power Supply AC lost",
+    "AC lost or out-of-range", "AC out-of-range, but present", "Config Error", "Power Supply Inactive",
+)  # fmt: skip
+_REDUNDANCY_BITS = (
+    "Fully Redundant", "Redundancy Lost", "Redundancy Degraded", "Non-Redundant: Sufficient from Redundant",
+    "Non-Redundant: Sufficient from Insufficient", "Non-Redundant: Insufficient Resources",
+    "Redundancy Degraded from Full", "Redundancy Degraded from Non-Redundant",
+)  # fmt: skip
+SUPPLY_NAME = re.compile(r"(?:PSU?|PWR[ _]?SUPPLY|POWER[ _]SUPPLY|PDB)[ _-]?(\d{1,2})", re.IGNORECASE | re.ASCII)
+REDUNDANCY_NAME = re.compile(r"redun|^Power Supplies$|^PS_?RDNDNT", re.IGNORECASE)
+_SEL_ROW = re.compile(r"\s*[0-9a-f]{1,6}\s*\|", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """A row.  ``reading`` is what stands there; ``value`` with its ``unit`` is the figure in it, ``states`` the words."""
+
+    name: str
+    id: str
+    status: str
+    entity: str
+    reading: str
+    value: Figure
+    unit: str
+    states: Tuple[str, ...]
+
+    @property
+    def is_alarm(self) -> bool:
+        return self.status in _ALARMS
+
+
+@dataclass(frozen=True)
+class Dcmi:
+    """Power drawn by the whole host, as DCMI measures it."""
+
+    now_w: Figure
+    minimum_w: Figure
+    maximum_w: Figure
+    average_w: Figure
+    is_active: Flag
+
+
+@dataclass(frozen=True)
+class Event:
+    """A record of the event log.  ``is_asserted`` is False when it tells that a fault has gone."""
+
+    number: str
+    when: str
+    sensor: str
+    event: str
+    is_asserted: Flag
+
+
+def parse_sdr(text: Text) -> Tuple[Sensor, ...]:
+    """The rows of ``sdr``, ``sdr elist``, ``sdr type``, ``sensor``, with -c or without, and of ipmi-sensors."""
+    found: List[Sensor] = []
+    columns: Dict[str, int] = {}
+    for line in lines(text):
+        cells = [cell.strip() for cell in line.split("|")]
+        if "Name" in cells and "Reading" in cells:
+            columns = {name: place for place, name in enumerate(cells)}
+            continue
+        if columns and len(cells) == len(columns):
+            found.append(_sensor_of_columns(cells, columns))
+            continue
+        sensor = _row(cells) if len(cells) > 1 else _comma_row(line)
+        if sensor is not None:
+            found.append(sensor)
+    return tuple(found)
+
+
+def parse_dcmi_power(text: Text) -> Dcmi:
+    """``dcmi power reading``; figures of a measurement that is not active are unknown."""
+    reason = text if isinstance(text, Unknown) else Unknown("ipmitool shows no such row")
+    said = {key.strip().lower(): value.strip() for key, _colon, value in (line.partition(":") for line in lines(text))}
+    state = said.get("power reading state is")
+    is_active: Flag = state == "activated" if state in ("activated", "deactivated") else reason
+    if is_active is False:
+        reason = Unknown("the power measurement is not active")
+
+    def watts(row: str) -> Figure:
+        match = re.match(r"(\d{1,6})\s*Watts", said.get(row, ""), re.ASCII)
+        return float(match.group(1)) if match and is_active is not False else reason
+
+    return Dcmi(
+        watts("instantaneous power reading"),
+        watts("minimum during sampling period"),
+        watts("maximum during sampling period"),
+        watts("average power reading over sample period"),
+        is_active,
+    )
+
+
+def parse_sel(text: Text) -> Tuple[Event, ...]:
+    """The records of ``sel list`` and ``sel elist``."""
+    found = []
+    for line in lines(text):
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) < 4 or not _SEL_ROW.match(line):
+            continue
+        # A record from before the clock was set has "Pre-Init" and one column less.
+        has_date = re.fullmatch(r"\d{1,2}/\d{1,2}/\d{2,4}", cells[1], re.ASCII) is not None
+        when = " ".join(cells[1:3]) if has_date else cells[1]
+        rest = cells[3:] if has_date or len(cells) > 5 else cells[2:]
+        word = rest[2].lower() if len(rest) > 2 else ""
+        is_asserted: Flag = word == "asserted" if word in ("asserted", "deasserted") else Unknown("no direction")
+        found.append(Event(cells[0], when, rest[0] if rest else "", rest[1] if len(rest) > 1 else "", is_asserted))
+    return tuple(found)
+
+
+def still_asserted(events: Sequence[Event]) -> Tuple[Event, ...]:
+    """The events that were asserted and not deasserted after it, in the order of the log."""
+    last: Dict[Tuple[str, str], Event] = {}
+    for event in events:
+        last.pop((event.sensor, event.event), None)
+        last[(event.sensor, event.event)] = event
+    return tuple(event for event in last.values() if event.is_asserted is True)
+
+
+def _row(cells: Sequence[str]) -> Optional[Sensor]:
+    if len(cells) == 3 and cells[2].lower() in _STATUS:
+        return _sensor(cells[0], "", cells[2], "", cells[1])
+    if len(cells) == 5 and cells[2].lower() in _STATUS:
+        return _sensor(cells[0], cells[1], cells[2], cells[3], cells[4])
+    if len(cells) >= 9 and cells[0]:
+        return _sensor_of_thresholds(cells)
+    return None
+
+
+def _comma_row(line: str) -> Optional[Sensor]:
+    cells = [cell.strip() for cell in line.split(",")]
+    if len(cells) >= 4 and cells[3].lower() in _STATUS and cells[0]:
+        entity = cells[4] if len(cells) > 4 else ""
+        return _sensor(cells[0], "", cells[3], entity, _joined(cells[1], cells[2]))
+    return None
+
+
+def _joined(value: str, unit: str) -> str:
+    """One reading of a value and its unit; a unit alone is none."""
+    return value if value.lower() in _NO_READING or RAW.match(value) else "%s %s" % (value, unit)
+
+
+def _sensor_of_thresholds(cells: Sequence[str]) -> Sensor:
+    """``sensor``: name, value, unit, status, thresholds; of a discrete one the status holds its bits."""
+    bits = re.fullmatch(r"0x([0-9a-f]{2})[0-9a-f]{2}", cells[3].lower())
+    if cells[2] != "discrete" or not bits:
+        return _sensor(cells[0], "", cells[3], "", _joined(cells[1], cells[2]))
+    names: Tuple[str, ...] = ()
+    if REDUNDANCY_NAME.search(cells[0]):
+        names = _REDUNDANCY_BITS
+    elif SUPPLY_NAME.match(cells[0]):
+        names = _SUPPLY_BITS
+    states = [name for bit, name in enumerate(names) if int(bits.group(1), 16) >> bit & 1]
+    return _sensor(cells[0], "", "ok" if names else "", "", ", ".join(states) if states else cells[1])
+
+
+def _sensor_of_columns(cells: Sequence[str], columns: Dict[str, int]) -> Sensor:
+    """ipmi-sensors of FreeIPMI: ID, name, type, reading, units, event."""
+
+    def cell(name: str) -> str:
+        return cells[columns[name]] if name in columns else ""
+
+    units = {"C": "degrees C", "F": "degrees F", "W": "Watts", "V": "Volts", "A": "Amps", "%": "percent"}
+    events = ", ".join(word.strip(" '") for word in cell("Event").split("' '") if word.strip(" '") not in ("OK", "N/A"))
+    reading = cell("Reading")
+    text = "%s %s" % (reading, units.get(cell("Units"), cell("Units"))) if reading not in ("", "N/A") else ""
+    status = "ok" if cell("Event") not in ("N/A", "") or text else "ns"
+    return _sensor(cell("Name"), cell("ID"), status, "", ", ".join(part for part in (text, events) if part))
+
+
+def _sensor(name: str, number: str, status: str, entity: str, reading: str) -> Sensor:
+    reading = reading.strip()
+    status = status.lower()
+    if RAW.match(reading):
+        return Sensor(name, number, status, entity, reading, Unknown("%s is not decoded" % reading[:20]), "", ())
+    if reading.lower() in _NO_READING:
+        is_na = "na" in (reading.lower(), status)
+        word = "not applicable: na" if is_na else "no reading (%s)" % (reading or status)
+        return Sensor(name, number, status, entity, reading, Unknown(word), "", ())
+    found = _VALUE.fullmatch(reading)
+    words = [word.strip() for word in _whole_words(found.group(2) if found else reading).split("\0")]
+    has_unit = found is not None and words[0].lower() in _UNITS
+    states = tuple(word for word in (words[1:] if has_unit else words) if word)
+    value: Figure = float(found.group(1)) if found else Unknown("no figure")
+    return Sensor(name, number, status, entity, reading, value, words[0] if has_unit else "", states)
+
+
+def _whole_words(reading: str) -> str:
+    """States are parted by commas, but one has a comma in its name."""
+    return reading.replace(", but", "\1").replace(",", "\0").replace("\1", ", but")
