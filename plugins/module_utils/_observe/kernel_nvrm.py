@@ -15,7 +15,7 @@ from .kernel_lines import Entry
 
 _PCI = r"(?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 # With MIG the parenthesis holds the instances as well: (PCI:0000:01:00 GPU-I:05).
-_XID = re.compile(r"Xid \(" + _PCI + r"[^)]{0,40}\): (\d{1,5})(?:, ?(.{0,400}))?", re.ASCII | re.DOTALL)
+_XID = re.compile(r"(?<!\w)Xid \(" + _PCI + r"[^)]{0,40}\): (\d{1,5})(?:, ?(.{0,400}))?", re.ASCII | re.DOTALL)
 _SXID = re.compile(
     r"SXid \(" + _PCI + r"\): (\d{1,6}), (Fatal|Non-fatal), (?:Link (\d{1,3}) )?(.{0,300})", re.ASCII | re.DOTALL
 )
