@@ -124,7 +124,7 @@ report:
 
 import shutil
 import tempfile
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -150,7 +150,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import 
 )
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, jsonable, readable
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory, topology
 
 
 def main() -> None:
@@ -200,7 +200,7 @@ def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> No
     report["host"] = about.get("hostname", report["host"])
     report["taken"] = about.get("taken", report["taken"])
     if module.params["facts"]:
-        report["host_facts"] = readable(jsonable(topology.host_facts(host, module.params["gpu_match"])))
+        report["host_facts"] = readable(jsonable(host_facts(host, module.params["gpu_match"], wants)))
     result = {
         "changed": False,
         "state": report["state"],
@@ -212,6 +212,14 @@ def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> No
     if report["state"] in module.params["fail_on"]:
         module.fail_json(msg="the host is %s\n%s" % (report["state"], result["summary"]), **result)
     module.exit_json(**result)
+
+
+def host_facts(host: MemoHost, gpu_match: Sequence[Mapping[str, Any]], wants: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The topology; the parts too where they were looked at anyway, since asking nvidia-smi takes seconds."""
+    facts = topology.host_facts(host, gpu_match)
+    return (
+        dict(facts, hardware=inventory.observe(host, wants["platform"]["gpu_match"])) if "platform" in wants else facts
+    )
 
 
 if __name__ == "__main__":

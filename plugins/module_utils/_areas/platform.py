@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Dict, List, Mapping
 
 from .._engine.engine import Area
-from .._engine.host import Host
+from .._engine.host import Host, remembered
 from .._engine.values import Unknown
 from .._observe import hardware, pci, pci_config, pci_tree
 from .._plan import platform, platform_steps
@@ -74,7 +74,8 @@ SPEC: Dict[str, Any] = {
 
 def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
     """All subjects, then what the two kinds of steps are about: ports with ACS, and read requests."""
-    have = hardware.observe(host, want["gpu_match"] or [])
+    match = want["gpu_match"] or []
+    have = dict(remembered(host, "hardware", match, lambda: hardware.observe(host, match)))
     have["passed_through"] = [name for name in host.listdir("/sys/bus/pci/drivers/vfio-pci") if name.count(":") == 2]
     have["acs_ports"] = _acs_ports(host, have)
     have["read_requests"] = _read_requests(host, want, have)

@@ -218,6 +218,11 @@ class MemoHost:
         return answer
 
 
+def remembered(host: Host, name: str, key: Any, make: Callable[[], _Answer]) -> _Answer:
+    """What was made of a host once, where it remembers: an observation that two readers share."""
+    return host._once(name, repr(key), make) if isinstance(host, MemoHost) else make()
+
+
 def fresh(host: Host) -> Host:
     """The host itself, where one remembers what it read: for counters, which are read twice."""
     return host._host if isinstance(host, MemoHost) else host
