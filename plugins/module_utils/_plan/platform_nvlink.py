@@ -107,7 +107,7 @@ def _slow(card: Card, slow: List[float], rate: float) -> Finding:
 
 
 def _errors(card: Card, seen: Any) -> List[Finding]:
-    rows_of = ["link %d: %s %d" % (link, name, count) for link, counters in sorted(seen.errors().items())
+    rows_of = ["link %d: %s %d" % (link, name, count) for link, counters in sorted(seen.errors.items())
                for name, count in sorted(counters.items())]  # fmt: skip
     if not rows_of:
         return []
