@@ -131,13 +131,14 @@ def _box(gpu: Device, x: float, y: float, width: float, first: str, second: str)
     parts = [
         '<rect class="fbox%s" x="%g" y="%g" width="%g" height="%g" rx="6"/>'
         % (" fodd s-" + state if is_odd else "", x + 0.75, y + 0.75, width - 1.5, BOX_H - 1.5),
-        _write(x + width / 2, y + 18, first, "t-name"),
+        # Beside the sign, where there is one.
+        _write(x + width / 2 - (7 if is_odd else 0), y + 18, first, "t-name"),
         _write(x + width / 2, y + 32, second, "t-mono"),
     ]
     if is_odd:
         parts.append(
-            '<use class="ico s-%s" href="#i-%s" x="%g" y="%g" width="13" height="13"/>'
-            % (state, state, x + width - 17, y + 4)
+            '<use class="ico s-%s" href="#i-%s" x="%g" y="%g" width="12" height="12"/>'
+            % (state, state, x + width - 16, y + 7)
         )
     return "".join(parts)
 

@@ -113,10 +113,10 @@ def _place(subject: str) -> Tuple[int, str, Any]:
 
 def _counted(subjects: Sequence[Tuple[str, str]]) -> str:
     """How many there are, and of what where that is known."""
-    kinds = {name.split(" ")[0] for _subject, name in subjects}
+    kinds, count = {name.split(" ")[0] for _subject, name in subjects}, len(set(subjects))
     if kinds == {"GPU"} or kinds == {"NIC"}:
-        return "%d %ss" % (len(subjects), kinds.pop())
-    return "%d %s" % (len(subjects), "in all" if "" in kinds else "devices")
+        return "%d %ss" % (count, kinds.pop())
+    return "%d %s" % (count, "in all" if "" in kinds else "devices")
 
 
 def _texts(found: Sequence[Mapping[str, Any]], key: str) -> Tuple[str, ...]:

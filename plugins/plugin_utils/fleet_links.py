@@ -35,7 +35,10 @@ SPELT = {
     **{
         word: word.upper() for word in ("acs", "aer", "bar", "bar1", "bios", "bmc", "cpu", "cuda", "dimm", "ecc", "ecn")
     },
-    **{word: word.upper() for word in ("gid", "gpu", "iommu", "mig", "mtu", "nccl", "nic", "numa", "pci", "pfc")},
+    **{
+        word: word.upper()
+        for word in ("dkms", "gid", "gpu", "gsp", "iommu", "mig", "mtu", "nccl", "nic", "numa", "pci", "pfc")
+    },
     **{word: word.upper() for word in ("psu", "rdma", "smt", "uefi", "vbios", "xid")},
     **{word: word[:-1].upper() + "s" for word in ("dimms", "gpus", "nics", "psus", "xids")},
     "cudnn": "cuDNN",

@@ -216,7 +216,7 @@ def hgx_facts(hostname: str = "hgx-01") -> dict[str, Any]:
         address, card, drive = ("0000:%s:00.0" % one for one in (bus, nic_bus, nvme_bus))
         rows.append(pci(address, "gpu", node, link(8, 16, 32.0, 32.0) if place == 5 else gen5, path=[*path, below[1]]))
         rows.append(pci(card, "nic", node, gen5, path=[*path, below[0]]))
-        rows.append(pci(drive, "nvme", node, link(4, 4, 16.0, 32.0), path=[*path, below[3]]))
+        rows.append(pci(drive, "nvme", node, link(4, 4, 16.0 if node else 32.0, 32.0), path=[*path, below[3]]))
         active = 16 if place == 2 else 18
         gpus.append(
             gpu(
