@@ -14,6 +14,7 @@ from .._engine.values import Text, Unknown, lines
 from .power import Figure, Flag
 
 _STATUS = ("ok", "ns", "nc", "cr", "nr", "lnc", "lcr", "lnr", "unc", "ucr", "unr", "na", "us")
+_MEASURING, _RESTING = ("activated", "active"), ("deactivated", "not active", "inactive", "not available")
 _ALARMS = ("cr", "nr", "lcr", "lnr", "ucr", "unr")
 _VALUE = re.compile(r"(-?\d{1,9}(?:\.\d{1,6})?)\s*%?\s*(.*)", re.ASCII)
 RAW = re.compile(r"0x[0-9a-f]{1,8}", re.IGNORECASE)
@@ -93,23 +94,24 @@ def parse_sdr(text: Text) -> Tuple[Sensor, ...]:
 
 
 def parse_dcmi_power(text: Text) -> Dcmi:
-    """``dcmi power reading``; figures of a measurement that is not active are unknown."""
+    """``dcmi power reading``, or ipmi-dcmi of FreeIPMI; figures of a measurement that is not active are unknown."""
     reason = text if isinstance(text, Unknown) else Unknown("ipmitool shows no such row")
     said = {key.strip().lower(): value.strip() for key, _colon, value in (line.partition(":") for line in lines(text))}
-    state = said.get("power reading state is")
-    is_active: Flag = state == "activated" if state in ("activated", "deactivated") else reason
+    state = said.get("power reading state is", said.get("power measurement", "")).lower()
+    is_active: Flag = state in _MEASURING if state in (*_MEASURING, *_RESTING) else reason
     if is_active is False:
         reason = Unknown("the power measurement is not active")
 
-    def watts(row: str) -> Figure:
-        match = re.match(r"(\d{1,6})\s*Watts", said.get(row, ""), re.ASCII)
+    def watts(*rows: str) -> Figure:
+        word = next((said[row] for row in rows if row in said), "")
+        match = re.match(r"(\d{1,6})\s*Watts", word, re.ASCII | re.IGNORECASE)
         return float(match.group(1)) if match and is_active is not False else reason
 
     return Dcmi(
-        watts("instantaneous power reading"),
-        watts("minimum during sampling period"),
-        watts("maximum during sampling period"),
-        watts("average power reading over sample period"),
+        watts("instantaneous power reading", "current power"),
+        watts("minimum during sampling period", "minimum power over sampling duration"),
+        watts("maximum during sampling period", "maximum power over sampling duration"),
+        watts("average power reading over sample period", "average power over sampling duration"),
         is_active,
     )
 
@@ -202,7 +204,8 @@ def _sensor(name: str, number: str, status: str, entity: str, reading: str) -> S
         return Sensor(name, number, status, entity, reading, Unknown(word), "", ())
     found = _VALUE.fullmatch(reading)
     words = [word.strip() for word in _whole_words(found.group(2) if found else reading).split("\0")]
-    has_unit = found is not None and words[0].lower() in _UNITS
+    # A column of seventeen letters cuts "unspecified" short.
+    has_unit = found is not None and (words[0].lower() in _UNITS or words[0].lower().startswith("unspecif"))
     states = tuple(word for word in (words[1:] if has_unit else words) if word)
     value: Figure = float(found.group(1)) if found else Unknown("no figure")
     return Sensor(name, number, status, entity, reading, value, words[0] if has_unit else "", states)

@@ -19,6 +19,7 @@ _RESOURCE = re.compile(r"0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}
 _BARS = 6
 _COUNTER = re.compile(r"([A-Za-z_]{1,40})\s+(\d{1,20})", re.ASCII)
 _TOTAL = "TOTAL_"
+_SWITCH_MANAGEMENT = "SW_MNG"
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,14 @@ def parse_vpd(text: Text) -> Union[Dict[str, str], Unknown]:
         elif tag in (0x90, 0x91):
             found.update(_fields(body))
     return found or Unknown("VPD without a name")
+
+
+def is_switch_management(vpd: Union[Mapping[str, str], Unknown]) -> Union[bool, Unknown]:
+    """A ConnectX function through which the NVSwitches of a B200 or B300 board are managed: no card of the cluster.
+
+    nvidia-fabricmanager-start.sh tells them by the same word in their VPD.
+    """
+    return vpd if isinstance(vpd, Unknown) else any(_SWITCH_MANAGEMENT in value for value in vpd.values())
 
 
 def error_counts(correctable: Text, nonfatal: Text, fatal: Text) -> ErrorCounts:

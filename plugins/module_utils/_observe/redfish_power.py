@@ -133,6 +133,14 @@ def parse_fans(text: Text) -> Power:
     return Power(SOURCE, NOT_HERE, NOT_HERE, fans, NOT_HERE, NOT_HERE)
 
 
+def parse_environment_metrics(text: Text) -> Power:
+    """``/Chassis/<id>/EnvironmentMetrics``: what the chassis draws."""
+    data = resource(text, "EnvironmentMetrics")
+    if isinstance(data, Unknown):
+        return _nothing(data)
+    return Power(SOURCE, NOT_HERE, NOT_HERE, NOT_HERE, NOT_HERE, positive(data, "PowerWatts"))
+
+
 def _supply(data: Mapping[str, Any]) -> Supply:
     is_present = presence(data)
     told = [figure(data, name) for name in ("PowerInputWatts", "LastPowerInputWatts", "InputPowerWatts")]
@@ -265,6 +273,7 @@ def power_of(texts: Mapping[str, Text]) -> Tuple[Power, ...]:
         (r"/PowerSubsystem/?$", parse_power_subsystem),
         (r"/PowerSupplies/?$", parse_power_supplies),
         (r"/ThermalMetrics/?$", parse_thermal_metrics),
+        (r"/Chassis/[^/]+/EnvironmentMetrics/?$", parse_environment_metrics),
         (r"/(Fans|ThermalSubsystem)/?$", parse_fans),
     )
     found: List[Power] = []

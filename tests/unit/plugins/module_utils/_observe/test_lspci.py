@@ -5,13 +5,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 import pytest
 import yaml
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import lspci, lspci_tree, pci_tree
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import (
+    lspci,
+    lspci_tree,
+    pci,
+    pci_recorded,
+    pci_tree,
+)
 from ansible_collections.gpufleet.host.plugins.module_utils._observe.pci_config import decode
 from ansible_collections.gpufleet.host.plugins.module_utils._observe.pci_registers import (
     NO_LINK,
@@ -195,6 +202,38 @@ def test_a_long_row_of_flags_goes_on() -> None:
     function = lspci.parse_lspci(text)[0].function
     assert function.aer == Aer(("DLP", "UnsupReq"), ())
     assert function.is_nvswitch
+
+
+class Recorded(LiveHost):
+    """A capture that holds one command."""
+
+    is_live = False
+
+    def __init__(self, argv: list[str], text: str) -> None:
+        super().__init__("/nonexistent")
+        self.argv, self.text = argv, text
+
+    def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
+        return Result(0, self.text, "") if list(argv) == self.argv else Result(-1, "", "", "lspci was not recorded")
+
+
+def test_devices_of_a_capture_that_holds_lspci_alone() -> None:
+    host = Recorded(["lspci", "-vvv"], text_of("lspci-vvv-p100-cisco.txt"))
+    found = pci_recorded.listed(host)
+    assert isinstance(found, tuple)
+    devices = pci_recorded.devices(found)
+    gpus = [device for device in devices if device.kind == "gpu"]
+    assert [(gpu.address, gpu.driver, gpu.numa_node) for gpu in gpus] == [
+        ("0000:04:00.0", "nvidia", 0),
+        ("0000:82:00.0", "nvidia", 1),
+    ]
+    assert gpus[0].link == pci.Link(16, 16, 16, 8.0, 8.0, 8.0)
+    assert {device.kind for device in devices} >= {"gpu", "nic", "storage"}
+
+
+def test_a_capture_without_lspci_is_unknown() -> None:
+    assert isinstance(pci_recorded.listed(Recorded([], "")), Unknown)
+    assert isinstance(pci_recorded.listed(Recorded(["lspci"], "lspci: Cannot open /proc/bus/pci\n")), Unknown)
 
 
 def test_a_whole_tree() -> None:

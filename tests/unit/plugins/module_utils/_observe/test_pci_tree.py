@@ -436,6 +436,9 @@ def test_vital_product_data() -> None:
     data = b"\x82" + struct.pack("<H", len(name)) + name + b"\x90" + struct.pack("<H", len(fields)) + fields + b"\x78"
     found = pci_attributes.parse_vpd(data.decode("utf-8", "surrogateescape"))
     assert found == {"name": "Nvidia ConnectX-7 bridge", "PN": "MCX75", "V3": "SMDL=SW_MNG for test"}
+    assert pci_attributes.is_switch_management(found) is True
+    assert pci_attributes.is_switch_management({"name": "ConnectX-7", "V3": "SMDL=NIC"}) is False
+    assert isinstance(pci_attributes.is_switch_management(Unknown("no VPD")), Unknown)
     for text in (None, "", "\x78", "\x82"):
         assert isinstance(pci_attributes.parse_vpd(text), Unknown)
 

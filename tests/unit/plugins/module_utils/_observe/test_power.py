@@ -201,6 +201,21 @@ def test_the_power_reading() -> None:
     assert isinstance(failed.now_w, Unknown) and isinstance(failed.is_active, Unknown)
 
 
+def test_the_power_reading_of_free_ipmi() -> None:
+    text = (
+        "Current Power                        : 332 Watts\nMinimum Power over sampling duration : 68 watts\n"
+        "Maximum Power over sampling duration : 504 watts\nAverage Power over sampling duration : 348 watts\n"
+        "Power Measurement                    : Active\n"
+    )
+    reading = ipmi.parse_dcmi_power(text)
+    assert (reading.now_w, reading.minimum_w, reading.average_w, reading.is_active) == (332.0, 68.0, 348.0, True)
+
+
+def test_a_unit_that_is_cut_short() -> None:
+    [fan] = ipmi.parse_sdr("Virtual Fan      | 37.24 unspecifi   | nc\n")
+    assert (fan.value, fan.unit, fan.states) == (37.24, "unspecifi", ())
+
+
 def test_records_of_the_event_log() -> None:
     text = (
         "   1 | Pre-Init  |0000000003| Event Logging Disabled #0x01 | Log area reset/cleared | Asserted\n"
@@ -413,6 +428,12 @@ def test_what_is_no_power_is_unknown(text: Any) -> None:
 def test_metrics_of_a_supply() -> None:
     data = {"@odata.type": "#PowerSupplyMetrics.v1_0_1.PowerSupplyMetrics", "InputPowerWatts": {"Reading": 937.4}}
     assert redfish_power.parse_power_supply_metrics(json.dumps(data)) == 937.4
+
+
+def test_what_a_chassis_draws() -> None:
+    data = {"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics", "PowerWatts": {"Reading": 1234.5}}
+    texts = {"/redfish/v1/Chassis/Chassis_0/EnvironmentMetrics": json.dumps(data)}
+    assert power.merge(redfish_power.power_of(texts)).draw_w == 1234.5
 
 
 # Both together

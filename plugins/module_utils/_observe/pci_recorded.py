@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""PCI devices and their ways from a recorded lspci(8): for a capture in which there is no sysfs."""
+
+from __future__ import annotations
+
+from typing import Any, List, Mapping, Sequence, Tuple, Union
+
+from .._engine.host import Host
+from .._engine.values import Unknown
+from .lspci import Listed, parse_lspci, ways
+from .pci import NVIDIA_GPUS, Device, Link, kind_of, sort_key
+from .pci_tree import Way
+
+# The forms that tell most first.
+_COMMANDS = (
+    ("lspci", "-vvv"),
+    ("lspci", "-vvvnn"),
+    ("lspci", "-vvnn"),
+    ("lspci", "-vv"),
+    ("lspci", "-nnv"),
+    ("lspci", "-v"),
+    ("lspci", "-nn"),
+    ("lspci",),
+)
+
+
+def listed(host: Host) -> Union[Tuple[Listed, ...], Unknown]:
+    """Every function that lspci listed."""
+    texts = (host.run(list(argv)).text() for argv in _COMMANDS)
+    text = next((text for text in texts if isinstance(text, str)), None)
+    if text is None:
+        return Unknown("neither sysfs nor lspci was captured")
+    return parse_lspci(text) or Unknown("lspci lists no devices")
+
+
+def devices(found: Sequence[Listed], gpu_match: Sequence[Mapping[str, Any]] = NVIDIA_GPUS) -> List[Device]:
+    """Endpoints that matter, as ``pci.observe`` gives them from sysfs."""
+    roads = ways(found)
+    seen = []
+    for one in found:
+        function = one.function
+        kind = kind_of(function.vendor_id, function.device_id, function.class_code, gpu_match)
+        if kind and function.address:
+            seen.append(_device(kind, roads[function.address]))
+    return sorted(seen, key=lambda device: sort_key(device.address))
+
+
+def _device(kind: str, way: Way) -> Device:
+    function = way.device
+    slot = way.functions[1].link if len(way.functions) > 1 else None
+    return Device(
+        function.address,
+        function.vendor_id,
+        function.device_id,
+        function.class_code,
+        kind,
+        function.driver,
+        function.numa_node,
+        Unknown("lspci does not tell the CPUs that are near"),
+        Link(
+            _known(function.link.width),
+            _known(function.link.max_width),
+            _known(slot.max_width) if slot else None,
+            _known(function.link.speed_gts),
+            _known(function.link.max_speed_gts),
+            _known(slot.max_speed_gts) if slot else None,
+        ),
+    )
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, Unknown) else value
