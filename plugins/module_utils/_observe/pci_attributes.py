@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The attributes of a PCI function in sysfs that are small texts of their own: BARs, error counters, names."""
+"""The attributes of a PCI function in sysfs that are small texts of their own: BARs, error counters, uevent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _RESOURCE = re.compile(r"0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}
 _BARS = 6
 _COUNTER = re.compile(r"([A-Za-z_]{1,40})\s+(\d{1,20})", re.ASCII)
 _TOTAL = "TOTAL_"
-_SWITCH_MANAGEMENT = "SW_MNG"
 
 
 @dataclass(frozen=True)
@@ -74,37 +73,6 @@ def parse_uevent(text: Text) -> Dict[str, str]:
     return {key: value.strip() for key, equals, value in pairs if equals and key}
 
 
-def parse_vpd(text: Text) -> Union[Dict[str, str], Unknown]:
-    """Vital product data: ``name`` and the two-letter fields; Unknown when there is none (PCI 2.2, appendix I)."""
-    if not isinstance(text, str):
-        return text if isinstance(text, Unknown) else Unknown("no VPD")
-    try:
-        data = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return Unknown("not the bytes of VPD")
-    found: Dict[str, str] = {}
-    place = 0
-    while place + 3 <= len(data) and data[place] not in (0x78, 0xFF, 0x00):
-        tag, size = data[place], int.from_bytes(data[place + 1 : place + 3], "little")
-        if not tag & 0x80:
-            tag, size, place = tag >> 3, tag & 7, place - 2
-        body = data[place + 3 : place + 3 + size]
-        place += 3 + size
-        if tag == 0x82:
-            found["name"] = _plain(body)
-        elif tag in (0x90, 0x91):
-            found.update(_fields(body))
-    return found or Unknown("VPD without a name")
-
-
-def is_switch_management(vpd: Union[Mapping[str, str], Unknown]) -> Union[bool, Unknown]:
-    """A ConnectX function through which the NVSwitches of a B200 or B300 board are managed: no card of the cluster.
-
-    nvidia-fabricmanager-start.sh tells them by the same word in their VPD.
-    """
-    return vpd if isinstance(vpd, Unknown) else any(_SWITCH_MANAGEMENT in value for value in vpd.values())
-
-
 def error_counts(correctable: Text, nonfatal: Text, fatal: Text) -> ErrorCounts:
     """The three files of a function in one value."""
     groups = [parse_aer_counters(text) for text in (correctable, nonfatal, fatal)]
@@ -131,18 +99,3 @@ def _total(group: Union[Dict[str, int], Unknown]) -> Number:
         return group
     totals = [number for name, number in group.items() if name.startswith(_TOTAL)]
     return totals[0] if totals else sum(group.values())
-
-
-def _fields(body: bytes) -> Dict[str, str]:
-    found: Dict[str, str] = {}
-    place = 0
-    while place + 3 <= len(body):
-        key, size = _plain(body[place : place + 2]), body[place + 2]
-        if key.isalnum() and key not in ("RV", "RW"):
-            found[key] = _plain(body[place + 3 : place + 3 + size])
-        place += 3 + size
-    return found
-
-
-def _plain(body: bytes) -> str:
-    return body.decode("ascii", "replace").strip(" \0")

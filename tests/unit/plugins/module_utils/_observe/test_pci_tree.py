@@ -431,18 +431,6 @@ def test_error_counters() -> None:
     assert counts.counts == {"correctable RxErr": 7, "correctable BadDLLP": 2}
 
 
-def test_vital_product_data() -> None:
-    name, fields = b"Nvidia ConnectX-7 bridge", b"PN\x05MCX75V3\x14SMDL=SW_MNG for test"
-    data = b"\x82" + struct.pack("<H", len(name)) + name + b"\x90" + struct.pack("<H", len(fields)) + fields + b"\x78"
-    found = pci_attributes.parse_vpd(data.decode("utf-8", "surrogateescape"))
-    assert found == {"name": "Nvidia ConnectX-7 bridge", "PN": "MCX75", "V3": "SMDL=SW_MNG for test"}
-    assert pci_attributes.is_switch_management(found) is True
-    assert pci_attributes.is_switch_management({"name": "ConnectX-7", "V3": "SMDL=NIC"}) is False
-    assert isinstance(pci_attributes.is_switch_management(Unknown("no VPD")), Unknown)
-    for text in (None, "", "\x78", "\x82"):
-        assert isinstance(pci_attributes.parse_vpd(text), Unknown)
-
-
 def test_values_compare_and_show_as_data(machine: Machine) -> None:
     once: Any = ways(machine)[GPU]
     assert once == ways(machine)[GPU]
