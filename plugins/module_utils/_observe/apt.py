@@ -28,6 +28,8 @@ _MORE_UNMET = re.compile(r"\s{6,100}(Depends|PreDepends|Pre-Depends|Breaks|Confl
 _UPGRADE = re.compile(
     r"(%s)/(\S{0,200}) (\S{1,100}) (\S{1,20}) \[(?:upgradable from|von): ?(\S{1,100})\]" % _NAME, re.ASCII
 )
+# "dpkg: error processing package nvidia-dkms-390 (--configure):", in any language.
+_UNCONFIGURED = re.compile(r"dpkg: .{1,80}? (%s)(?::[a-z0-9]{1,10})? \(--(?:configure|unpack|install)\):" % _NAME)
 _NAMED_BRANCH = re.compile(r"-(\d{3,4})(?=-|\Z)", re.ASCII)
 
 
@@ -131,6 +133,12 @@ def parse_apt_upgradable(text: Text) -> Tuple[Upgrade, ...]:
     """``apt list --upgradable``."""
     rows = [_UPGRADE.fullmatch(line[:600].strip()) for line in lines(text)]
     return tuple(Upgrade(row.group(1), row.group(5), row.group(3)) for row in rows if row)
+
+
+def parse_unconfigured(text: Text) -> Tuple[str, ...]:
+    """Packages that dpkg could not unpack or configure, each once."""
+    rows = [_UNCONFIGURED.fullmatch(line[:400].strip()) for line in lines(text)]
+    return tuple(dict.fromkeys(row.group(1) for row in rows if row))
 
 
 def parse_apt_holds(text: Text) -> Tuple[str, ...]:

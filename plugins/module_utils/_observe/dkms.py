@@ -26,7 +26,9 @@ _STATUS = re.compile(
     r"(?:, (?P<arch>[\w-]{1,30}))?: (?P<state>added|built|installed-weak|installed|broken|[a-z-]{1,40})(?P<note>.{0,300})",
     re.ASCII,
 )
-_BUILD = re.compile(r"Bad return status for module build on kernel: (\S{1,100})(?: \((\S{1,30})\))?", re.ASCII)
+_BUILD = re.compile(r"Bad return status for module build on kernel: (\S{1,100})", re.ASCII)
+_PATCH = re.compile(r"Error! Application of patch \S{1,200} failed", re.ASCII)
+_BUILDING = re.compile(r"Building (?:initial )?module for (\S{1,100})", re.ASCII)
 _LOG = re.compile(re.escape(TREE) + r"/([\w.+-]{1,80})/([\w.+~:-]{1,80})/build", re.ASCII)
 _PLACE = re.compile(re.escape(TREE) + r"/([\w.+-]{1,80})/([\w.+~:-]{1,80})/", re.ASCII)
 _VERSION = re.compile(r"\d[\w.+~:-]{0,80}", re.ASCII)
@@ -90,15 +92,17 @@ def parse_dkms(text: Text) -> Dkms:
     broken: List[Tuple[str, str]] = []
     failures: List[BuildFailure] = []
     errors: List[str] = []
+    building = ""
     for line in clean(text).split("\n") if isinstance(text, str) else []:
         line = line[:1000]
-        row, build = _STATUS.fullmatch(line), _BUILD.search(line)
+        row, build, begun = _STATUS.fullmatch(line), _BUILD.search(line), _BUILDING.match(line.strip())
         said = line.strip()
-        is_error = said.lower().startswith(("error!", "warning!", "error:"))
+        is_error = said.lower().startswith(("error!", "warning!", "error:", "error ("))
+        building = begun.group(1) if begun else building
         if row and not is_error:
             found.append(_entry(row))
-        elif build:
-            failures.append(BuildFailure(build.group(1), "", ""))
+        elif build or _PATCH.search(line):
+            failures.append(BuildFailure(build.group(1) if build else building, "", ""))
             errors.append(said)
         elif is_error:
             errors.append(said)

@@ -23,13 +23,15 @@ _MISMATCH = re.compile(
     r"driver version (\d[\d.]{1,20}\d)",
     re.IGNORECASE,
 )
-_VERSION = re.compile(r"Fabric ?Manager version(?: is)?\s{0,3}:?\s{0,3}(\d[\d.]{1,20}\d)|OpenSM \d{4}", re.IGNORECASE)
+_VERSION = re.compile(r"Fabric ?Manager version(?: is)?\s{0,3}:?\s{0,3}(\d[\d.]{1,20}\d)", re.IGNORECASE)
 _SXID = re.compile(
     r"detected NVSwitch (non-fatal|fatal) error (\d{1,6}) on (?:fid|NodeId) (\d{1,6}) on NVSwitch pci bus id "
     r"([0-9A-Fa-f:.]{8,20}) physical id (\d{1,6})(?: port (\d{1,4}))?",
     re.ASCII,
 )
 _BRIDGE = re.compile(r"found NVSwitch LPF(?: device)?: (?:device=)?(mlx5_\d{1,3})", re.ASCII)
+_GUID = re.compile(r"NVSwitch management port GUID: (0x[0-9a-f]{8,16})", re.ASCII)
+_OPENSM = re.compile(r"OpenSM (\d{4}\.\d{1,2}\.\d{1,4})", re.ASCII)
 _STATE_WORDS = ("completed", "in progress", "not started", "not supported")
 # Parts without which it does not start, by what it says.
 _MISSING = (
@@ -67,7 +69,8 @@ class SwitchError:
 @dataclass(frozen=True)
 class FmLog:
     """``missing``: what it did not start for (ib_umad, nvlsm, nvswitch).  ``bridges`` are ConnectX functions that lead
-    to NVSwitches of NVLink 5 boards.  ``errors`` are records above a warning; None of the flags is told by silence."""
+    to NVSwitches of NVLink 5 boards, ``management_guid`` the port that was chosen, ``nvlsm`` the version of the subnet
+    manager that started.  ``errors`` are records above a warning.  ``has_started``: None when neither is said."""
 
     mismatch: Optional[Tuple[str, str]]
     missing: Tuple[str, ...]
@@ -77,6 +80,8 @@ class FmLog:
     warnings: int
     has_started: Optional[bool]
     generation: Word
+    management_guid: Word
+    nvlsm: Word
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ def parse_fm_log(text: Text) -> FmLog:
     mismatch: Optional[Tuple[str, str]] = None
     has_started: Optional[bool] = None
     generation: Word = Unknown("not there: the log does not say which kind of board this is")
+    guid: Word = Unknown("not there: the log names no management port")
+    nvlsm: Word = Unknown("not there: the log has no line of nvlsm")
     warnings = 0
     for line in clean(text).split("\n") if isinstance(text, str) else []:
         line = line[:2000]
@@ -116,6 +123,9 @@ def parse_fm_log(text: Text) -> FmLog:
             _add(switch_errors, sxid, record.group(1) if record else line[:15])
         if bridge:
             bridges[bridge.group(1)] = None
+        port, subnet_manager = _GUID.search(line), _OPENSM.search(line)
+        guid = port.group(1) if port else guid
+        nvlsm = subnet_manager.group(1) if subnet_manager else nvlsm
         missing.update((part, None) for part, words in _MISSING if any(said in low for said in words))
         if any(said in low for said in _STARTED):
             has_started = True
@@ -132,6 +142,8 @@ def parse_fm_log(text: Text) -> FmLog:
         warnings,
         has_started,
         generation,
+        guid,
+        nvlsm,
     )
 
 
@@ -148,7 +160,7 @@ def parse_fm_config(text: Text) -> Dict[str, str]:
 def parse_fm_version(text: Text) -> Word:
     """``nv-fabricmanager --version``."""
     found = _VERSION.search(text[:2000]) if isinstance(text, str) else None
-    return found.group(1) if found and found.group(1) else Unknown("not there: no version of Fabric Manager")
+    return found.group(1) if found else Unknown("not there: no version of Fabric Manager")
 
 
 def parse_fabric_states(text: Text) -> Union[Tuple[FabricState, ...], Unknown]:

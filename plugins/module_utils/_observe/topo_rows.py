@@ -31,6 +31,9 @@ _WORD = re.compile(
     r"(?:X|NV\d{1,3}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|C2C|OK|CNS|GNS|TNS|NS|DR|U|N/A|ERR!?|Unknown)",
     re.ASCII | re.IGNORECASE,
 )
+# What is left when a line was put together again behind a wrap: NODENODE, NODEPIX, NV18NV18.
+_JOINED = re.compile(r"(?:NV\d{1,2}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|X){2,16}", re.ASCII)
+_PIECE = re.compile(r"NV\d{1,2}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|X", re.ASCII)
 _LIST = re.compile(r"[\d,-]{1,2000}|N/A", re.ASCII)
 _LEGEND = re.compile(r"\s{0,200}(?:NIC\s{1,3})?Legend", re.IGNORECASE)
 # Longer than any row of 16 GPUs and 64 NICs.
@@ -116,7 +119,7 @@ def _is_row(line: str) -> bool:
     if not name or not re.search(r"\d", name.group(1)):
         return False
     rest = line[name.end() :].split(None, 1)
-    return bool(rest) and _WORD.fullmatch(rest[0]) is not None
+    return bool(rest) and (_WORD.fullmatch(rest[0]) or _JOINED.fullmatch(rest[0])) is not None
 
 
 def _goes_on(line: str) -> bool:
@@ -145,11 +148,13 @@ def _row(line: str, limit: int) -> _Row:
     words: List[str] = []
     place = name.end()
     for found in re.finditer(r"\S+", line[name.end() :]):
+        said = found.group().upper()
         # N/A is a cell on affinity unless connections are missing before those.
-        is_word = _WORD.fullmatch(found.group()) and not (limit == _LONGEST and found.group().upper() == "N/A")
-        if not is_word or len(words) == limit:
+        is_word = _WORD.fullmatch(said) and not (limit == _LONGEST and said == "N/A")
+        pieces = [said] if is_word else _PIECE.findall(said) if _JOINED.fullmatch(said) else []
+        if not pieces or len(words) + len(pieces) > limit:
             break
-        words.append(found.group().upper())
+        words += pieces
         place = name.end() + found.end()
     return _Row(name.group(1), tuple(words), line[place:], place)
 
@@ -186,11 +191,16 @@ def _tail(row: _Row, header: _Header) -> Tuple[Optional[str], ...]:
 
 
 def _tabbed(rest: str, count: int) -> List[str]:
-    """Rows have one tab more than the header has before GPU NUMA ID."""
+    """As many cells as columns are theirs, however many tabs stand between; GPU NUMA ID has one more before it."""
     cells = [cell.strip() for cell in rest.split("\t")[1:]]
-    while count and len(cells) > count and not cells[count - 1]:
-        del cells[count - 1]
-    return (cells + [""] * count)[:count]
+    filled = [cell for cell in cells if cell]
+    if len(filled) >= count:
+        return filled[:count]
+    last = [filled.pop()] if filled and count == len(AFFINITY) else []
+    if last:
+        # GPU NUMA ID is never empty.
+        cells = cells[: len(cells) - 1 - cells[::-1].index(last[0])]
+    return [*(cells + [""] * count)[: count - len(last)], *last]
 
 
 def _spaced(row: _Row, starts: Sequence[int]) -> List[str]:

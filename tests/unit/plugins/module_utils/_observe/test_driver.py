@@ -298,6 +298,17 @@ def test_a_build_that_failed_names_kernel_and_version() -> None:
     assert dkms.parse_dkms(one_line).failures == (dkms.BuildFailure("6.8.0", "nvidia", "545.29.06"),)
 
 
+def test_a_patch_that_does_not_apply_is_a_build_that_failed() -> None:
+    found = dkms.parse_dkms(
+        "Building initial module for 7.0.9-76070009-generic\n"
+        "ERROR (dkms apport): kernel package linux-headers-7.0.9-76070009-generic is not supported\n"
+        "Error! Application of patch buildfix_kernel_6.19_part2.patch failed.\n"
+        "Check /var/lib/dkms/nvidia/470.256.02/build for more information.\n"
+    )
+    assert found.failures == (dkms.BuildFailure("7.0.9-76070009-generic", "nvidia", "470.256.02"),)
+    assert len(found.errors) == 2
+
+
 class Machine(FakeHost):
     """Commands by their words, and how often each was run."""
 
@@ -468,6 +479,16 @@ def test_a_policy_with_pins_and_origins() -> None:
     assert [(offer.version, offer.priority, len(offer.origins)) for offer in found.offers] == [
         ("550.90.07-0ubuntu1", 1001, 2), ("550.54.15-0ubuntu1", 100, 1),
     ]  # fmt: skip
+
+
+def test_packages_that_were_left_half_configured() -> None:
+    text = (
+        "dpkg: error processing package nvidia-dkms-390 (--configure):\n installed nvidia-dkms-390 package failed\n"
+        "dpkg: erro ao processar o pacote nvidia-driver-390:amd64 (--configure):\n"
+        "dpkg: dependency problems prevent configuration of nvidia-driver-390:\n"
+        "dpkg: error processing package nvidia-dkms-390 (--configure):\n"
+    )
+    assert apt.parse_unconfigured(text) == ("nvidia-dkms-390", "nvidia-driver-390")
 
 
 def test_holds_a_name_a_line() -> None:

@@ -99,10 +99,12 @@ def test_parts_that_boards_of_nvlink_5_need() -> None:
         'x nvidia-fabricmanager-start.sh[1]: "/opt/nvidia/nvlsm/sbin/nvlsm" does not exist. Please install it\n'
         "x nvidia-fabricmanager-wrapper: found NVSwitch LPF: device=mlx5_10 guid=0xcc40f3030027f630\n"
         "x nvidia-fabricmanager-wrapper: infiniband: found NVSwitch LPF device: mlx5_8\n"
+        "x nvidia-fabricmanager-wrapper: using NVSwitch management port GUID: 0xcc40f3030027f630\n"
+        "nvlsm: OpenSM 2025.06.5_eb3b4ba_df9bb3c_ae214d2\n"
     )
     assert log.missing == ("ib_umad", "nvlsm")
     assert log.bridges == ("mlx5_10", "mlx5_8")
-    assert log.generation == "NVLink 5"
+    assert (log.generation, log.management_guid, log.nvlsm) == ("NVLink 5", "0xcc40f3030027f630", "2025.06.5")
     assert log.has_started is None
     umad = fabric_manager.parse_fm_log("nvlsm: ibwarn: [15] umad_init: can't read: is ib_umad module loaded?\n")
     assert umad.missing == ("ib_umad",)

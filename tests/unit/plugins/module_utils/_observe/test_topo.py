@@ -147,6 +147,33 @@ def test_a_list_that_was_cut_off_is_no_list() -> None:
     assert said(matrix.gpus["GPU0"].cpus) == "not understood"
 
 
+def test_words_that_grew_together_behind_a_wrap() -> None:
+    matrix = some(
+        "        GPU0    GPU1    NIC0    NIC1       NIC2    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
+        "GPU0     X      NV18    NODE    NODEPIX    0-55,112-167    0               N/A\n"
+        "GPU1    NV18     X      NODENODE    NODE    0-55,112-167    0               N/A\n"
+    )
+    assert topo.nearest_nics(matrix, "GPU0") == ("NIC2",)
+    assert [matrix.connection("GPU1", nic) for nic in matrix.nics] == ["NODE"] * 3
+    assert said(matrix.gpus["GPU0"].numa_nodes) == "0"
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "expected"),
+    [
+        ("CPU Affinity\tNUMA Affinity\tGPU NUMA ID", "0-7\t\tN/A\t\tN/A", ["0-7", "not applicable", "not applicable"]),
+        ("CPU Affinity\tNUMA Affinity", "0-31\t\tN/A", ["0-31", "not applicable", "not there"]),
+        ("CPU Affinity\tNUMA Affinity\tGPU NUMA ID", "0-31\t0\tN/A", ["0-31", "0", "not applicable"]),
+        ("CPU Affinity\tNUMA Affinity\tGPU NUMA ID", "0-31\t\t\tN/A", ["0-31", "not there", "not applicable"]),
+        ("CPU Affinity\tNUMA Affinity", "0-31       \t 0", ["0-31", "0", "not there"]),
+        ("CPU Affinity\tNUMA Affinity\tGPU NUMA ID", "0-71\t0-1\t\t2", ["0-71", "0-1", 2]),
+    ],
+)
+def test_tabs_between_the_columns_on_affinity(header: str, cells: str, expected: list[Any]) -> None:
+    place = some("\tGPU0\t%s\nGPU0\t X \t%s\n" % (header, cells)).gpus["GPU0"]
+    assert [said(value) for value in (place.cpus, place.numa_nodes, place.gpu_numa_node)] == expected
+
+
 @pytest.mark.parametrize("empty_before", ["\t\t\t", "\t \t\t"])
 def test_empty_cells_do_not_move_the_others(empty_before: str) -> None:
     place = some("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t" + empty_before + "N/A\n").gpus["GPU0"]
