@@ -150,7 +150,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import 
 )
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, jsonable, readable
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory, topology
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
 
 
 def main() -> None:
@@ -217,9 +217,12 @@ def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> No
 def host_facts(host: MemoHost, gpu_match: Sequence[Mapping[str, Any]], wants: Mapping[str, Any]) -> Mapping[str, Any]:
     """The topology; the parts too where they were looked at anyway, since asking nvidia-smi takes seconds."""
     facts = topology.host_facts(host, gpu_match)
-    return (
-        dict(facts, hardware=inventory.observe(host, wants["platform"]["gpu_match"])) if "platform" in wants else facts
-    )
+    if "platform" not in wants:
+        return facts
+    # As the area itself, only where it is wanted (docs/decisions/0006).
+    from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory
+
+    return dict(facts, hardware=inventory.observe(host, wants["platform"]["gpu_match"]))
 
 
 if __name__ == "__main__":

@@ -2,18 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The area platform: hardware, firmware and driver as they are, judged per model."""
+"""The area platform: hardware, firmware and driver as they are, judged per model.
+
+What it takes is half of all our code.  It is imported only where the area is wanted, since a host pays for each import
+at each audit (docs/decisions/0006).
+"""
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any, Dict, List, Mapping
 
 from .._engine.engine import Area
 from .._engine.host import Host, remembered
-from .._engine.values import Unknown
-from .._observe import hardware, pci, pci_config, pci_tree
-from .._plan import platform, platform_steps
+from .._engine.values import Finding, Step
+from .._observe import pci
 
 SPEC: Dict[str, Any] = {
     "gpu_match": {
@@ -72,69 +74,50 @@ SPEC: Dict[str, Any] = {
 }
 
 
+def check_want(want: Mapping[str, Any]) -> None:
+    from .._plan import platform
+
+    platform.check_want(want)
+
+
 def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
-    """All subjects, then what the two kinds of steps are about: ports with ACS, and read requests."""
+    """All subjects, what the two kinds of steps would change, and the unit that does it again at each boot."""
+    from .._observe import hardware, pci_writes
+    from .._plan import platform_steps
+
     match = want["gpu_match"] or []
     have = dict(remembered(host, "hardware", match, lambda: hardware.observe(host, match)))
-    have["passed_through"] = [name for name in host.listdir("/sys/bus/pci/drivers/vfio-pci") if name.count(":") == 2]
-    have["acs_ports"] = _acs_ports(host, have)
-    have["read_requests"] = _read_requests(host, want, have)
-    have["setpci"] = next((path for path in platform_steps.SETPCI if host.exists(path)), "")
+    have.update(pci_writes.observe(host, have, want["max_read_request_bytes"]))
     have["unit_file"] = host.read(platform_steps.UNIT_FILE)
     have["unit_link"] = host.readlink(platform_steps.UNIT_LINK) is not None
     return have
 
 
-def _acs_ports(host: Host, have: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """Ports that traffic between GPUs, and between GPUs and RDMA NICs, passes: each with a pair that passes it."""
-    gpus = [] if isinstance(have["gpus"], Unknown) else [gpu.address for gpu in have["gpus"]]
-    nics = [nic.address for nic in have["network"].nics if nic.address]
-    pairs = [*combinations(gpus, 2), *((gpu, nic) for gpu in gpus for nic in nics)]
-    found: Dict[str, Dict[str, Any]] = {}
-    for one, other in pairs:
-        ways = have["ways"].get(one), have["ways"].get(other)
-        if any(way is None or isinstance(way, Unknown) for way in ways):
-            continue
-        meeting = pci_tree.meeting(*ways)
-        if isinstance(meeting, Unknown) or meeting.kind not in ("switch", "root port", "host bridge", "numa node"):
-            continue
-        by_address = {function.address: function for way in ways for function in way.functions}
-        for port in meeting.ports:
-            acs = by_address[port].acs
-            is_nearer = meeting.kind == "switch" and found.get(port, {}).get("kind") != "switch"
-            if acs is not None and (port not in found or is_nearer):
-                found[port] = {
-                    "address": port,
-                    "acs": acs,
-                    "kind": meeting.kind,
-                    "why": "between %s and %s" % (one, other),
-                }
-    for address, about in found.items():
-        about["write"] = _write(host, address, pci_config.acs_off)
-    return [found[port] for port in sorted(found, key=pci.sort_key)]
+def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
+    from .._plan import platform
+
+    return platform.plan(want, have)
 
 
-def _read_requests(host: Host, want: Mapping[str, Any], have: Mapping[str, Any]) -> Dict[str, Any]:
-    size = want["max_read_request_bytes"]
-    if not size or isinstance(have["gpus"], Unknown):
-        return {}
-    addresses = [gpu.address for gpu in have["gpus"]] + [nic.address for nic in have["network"].nics if nic.address]
-    writes = {one: _write(host, one, lambda config: pci_config.max_read_request(config, size)) for one in addresses}
-    return {address: write for address, write in writes.items() if write is not None}
+def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
+    from .._plan import platform
+
+    return platform.judge(want, have)
 
 
-def _write(host: Host, address: str, what: Any) -> Any:
-    config = pci_config.parse_config(host.read("%s/%s/config" % (pci.DEVICE_FOLDER, address)))
-    return config if isinstance(config, Unknown) else what(config)
+def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
+    from .._plan import platform
+
+    return platform.adopt(have)
 
 
 AREA = Area(
     name="platform",
     role="platform",
     spec=SPEC,
-    check_want=platform.check_want,
+    check_want=check_want,
     observe=observe,
-    plan=platform.plan,
-    judge=platform.judge,
-    adopt=platform.adopt,
+    plan=plan,
+    judge=judge,
+    adopt=adopt,
 )

@@ -21,7 +21,6 @@ Have = Mapping[str, Any]
 UNIT = "gpufleet-pci.service"
 UNIT_FILE = "/etc/systemd/system/" + UNIT
 UNIT_LINK = "/etc/systemd/system/multi-user.target.wants/" + UNIT
-SETPCI = ("/usr/bin/setpci", "/usr/sbin/setpci", "/sbin/setpci")
 
 _ACS = "NCCL user guide, PCI Access Control Services; setpci(8)"
 _READS = "PCI Express base specification, Device Control register; setpci(8)"
