@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Iterator, List
+from typing import Callable, Iterator, List, Tuple
 
 # The longest message that is looked at; the kernel's own limit for a record is 1 KiB.
 LONGEST = 2000
+# How many lines of each end are looked at for the time that a log covers.
+_END = 20
 
 # [   12.345678], [   12.345678][    T1], [Fri Aug 30 11:11:22 2024], and what journalctl and syslog put before it.
 _UPTIME = r"\[\s{0,12}(?P<up>\d{1,10}\.\d{1,9})\](?:\[\s{0,8}[TC]?\d{1,8}\])?"
@@ -33,24 +35,45 @@ class Entry:
     message: str
 
 
-def entries(text: str) -> Iterator[Entry]:
-    """The messages of a log.  One that has several lines keeps them, split by a newline."""
+def entries(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Entry]:
+    """The messages whose first line is wanted.  One that has several lines keeps them, split by a newline."""
     time = ""
     parts: List[str] = []
+    has_begun = False
     for line in _lines(text):
-        stamp = _STAMP.match(line)
-        if stamp is None and parts and line[:1] in (" ", "\t"):
+        is_indented = line[:1] in (" ", "\t")
+        if is_indented and has_begun and not _STAMP.match(line.lstrip()[:LONGEST]):
             # dmesg and journalctl indent the further lines of a message.
-            parts.append(line.strip())
+            if parts:
+                parts.append(line.strip())
             continue
+        has_begun = has_begun or bool(line and not is_indented)
         if parts:
             yield Entry(time, "\n".join(parts)[:LONGEST])
-        rest = line[stamp.end() :] if stamp else line
-        inner = _INNER.match(rest) if stamp else None
-        time = next((value for value in stamp.groups() if value), "") if stamp else ""
-        parts = [rest[inner.end() :] if inner else rest]
+            parts = []
+        if is_wanted(line):
+            time, message = _split(line)
+            parts = [message]
     if parts:
         yield Entry(time, "\n".join(parts)[:LONGEST])
+
+
+def span(text: str) -> Tuple[str, str]:
+    """The times of the first and of the last line that have one; only a few lines of each end are looked at."""
+    head = [_split(line)[0] for line in text[: _END * LONGEST].split("\n")[:_END]]
+    tail = [_split(line)[0] for line in text[-_END * LONGEST :].split("\n")[-_END:]]
+    return next((time for time in head if time), ""), next((time for time in reversed(tail) if time), "")
+
+
+def _split(line: str) -> Tuple[str, str]:
+    """Time and message of a line."""
+    line = line.lstrip()[:LONGEST]
+    stamp = _STAMP.match(line)
+    if stamp is None:
+        return "", line
+    rest = line[stamp.end() :]
+    inner = _INNER.match(rest)
+    return next((value for value in stamp.groups() if value), ""), rest[inner.end() :] if inner else rest
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import List, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host, Result
 from .._engine.values import Text, Unknown
-from .kernel_lines import Entry, entries
+from .kernel_lines import Entry, entries, span
 from .kernel_nvrm import Nvrm, is_ours, read_nvrm
 from .kernel_pci import PciTrouble, is_of_pci, read_pci
 from .nvidia_values import Flag, Word
@@ -87,20 +87,19 @@ def parse_kernel_log(text: Text) -> Union[KernelLog, Unknown]:
     complaint = _complaint(text)
     if complaint is not None:
         return complaint
+    if "\x1b" in text or "\r" in text:
+        text = clean(text)
     ours: List[Entry] = []
     of_pci: List[Entry] = []
     others: List[Entry] = []
-    first, last, count = "", "", 0
-    for entry in entries(clean(text) if "\x1b" in text or "\r" in text else text):
-        message = entry.message
-        count += 1 + message.count("\n")
-        first, last = first or entry.time, entry.time or last
-        if is_ours(message):
+    for entry in entries(text, _is_wanted):
+        if is_ours(entry.message):
             ours.append(entry)
-        if is_of_pci(message):
+        if is_of_pci(entry.message):
             of_pci.append(entry)
-        if _is_of_boot(message):
+        if _is_of_boot(entry.message):
             others.append(entry)
+    first, last = span(text)
     said = [entry.message for entry in others]
     return KernelLog(
         read_nvrm(ours),
@@ -112,20 +111,24 @@ def parse_kernel_log(text: Text) -> Union[KernelLog, Unknown]:
         _last(_LOCKED, said, "the log does not speak of a lockdown"),
         first,
         last,
-        count >= MOST_LINES or (re.fullmatch(r"\d+\.\d+", first) is not None and float(first) > _BOOT_S),
+        text.count("\n") >= MOST_LINES - 1 or (re.fullmatch(r"\d+\.\d+", first) is not None and float(first) > _BOOT_S),
     )
 
 
-def _is_of_boot(message: str) -> bool:
-    low = message[:400].lower()
+def _is_wanted(line: str) -> bool:
+    return is_ours(line) or is_of_pci(line) or _is_of_boot(line)
+
+
+def _is_of_boot(line: str) -> bool:
     return (
-        "rejected" in low
-        or "verification failed" in low
-        or "secure boot" in low
-        or "default domain" in low
-        or "locked down" in low
-        or "is restricted" in low
-        or "key not available" in low
+        "rejected" in line
+        or "verification failed" in line
+        or "ecure boot" in line
+        or "ecure Boot" in line
+        or "Default domain" in line
+        or "locked down" in line
+        or "is restricted" in line
+        or "ey not available" in line
     )
 
 

@@ -53,12 +53,15 @@ def test_the_time_of_a_line(stamp: str, time: str | None) -> None:
     assert (xid.address, xid.code, xid.count) == ("0000:3b:00.0", 79, 1)
     if time is not None:
         assert (xid.first, xid.last) == (time, time)
-        (entry,) = entries(stamp + MESSAGE)
+        (entry,) = entries(stamp + MESSAGE, lambda line: True)
         assert entry.message == MESSAGE
 
 
 def test_an_address_before_a_message_is_no_stamp() -> None:
-    (entry,) = entries("2026-11-30T05:27:58,123456+00:00 pci 0000:3b:00.0: BAR 1: failed to assign [mem size 0x1]")
+    (entry,) = entries(
+        "2026-11-30T05:27:58,123456+00:00 pci 0000:3b:00.0: BAR 1: failed to assign [mem size 0x1]",
+        lambda line: "BAR" in line,
+    )
     assert entry.message.startswith("pci 0000:3b:00.0: BAR 1")
 
 
@@ -218,6 +221,18 @@ def test_what_a_log_does_not_say_is_unknown() -> None:
     for silent in (log.secure_boot, log.locked_down_by, log.iommu_domain):
         assert isinstance(silent, Unknown)
     assert log.nvrm.xids == () and log.pci.bars == () and log.rejected == ()
+
+
+def test_lines_of_a_message_stay_together() -> None:
+    text = "[ 1.0] NVRM: a\n       NVRM: b\n[ 2.0] other\n       NVRM: of the other\n[ 3.0] NVRM: c\n"
+    found = [entry.message for entry in entries(text, lambda line: "NVRM" in line)]
+    assert found == ["NVRM: a\nNVRM: b", "NVRM: c"]
+
+
+@pytest.mark.parametrize("stamp", ["", "[ 1.0] "])
+def test_lines_that_were_all_indented_by_a_report(stamp: str) -> None:
+    text = "    %sNVRM: a\n    %sNVRM: b\n" % (stamp, stamp)
+    assert [entry.message for entry in entries(text, lambda line: True)] == ["NVRM: a", "NVRM: b"]
 
 
 def test_a_log_that_lost_its_beginning() -> None:
