@@ -91,10 +91,11 @@ def _gpu(address: str, device: Optional[pci.Device], gpu: Any, links: Any) -> Di
         "serial": told("serial"),
         "vbios": told("vbios"),
         "uuid": told("uuid"),
-        "width": link.width if link else told("pcie_width"),
-        "max_width": link.max_width if link else told("pcie_width_max"),
-        "gen": _GEN.get(link.speed_gts or 0) if link else told("pcie_gen"),
-        "max_gen": _GEN.get(link.max_speed_gts or 0) if link else told("pcie_gen_device_max"),
+        # A stand-in has no link of its own on the bus.
+        "width": link.width if link and link.width else told("pcie_width"),
+        "max_width": link.max_width if link and link.max_width else told("pcie_width_max"),
+        "gen": _GEN.get(link.speed_gts) if link and link.speed_gts else told("pcie_gen"),
+        "max_gen": _GEN.get(link.max_speed_gts) if link and link.max_speed_gts else told("pcie_gen_device_max"),
         "numa_node": None if device is None else _known(device.numa_node),
     }
 

@@ -35,11 +35,31 @@ def judge(want: Want, have: Have) -> List[Finding]:
         way = have["ways"].get(device.address)
         if device.kind in _KINDS and way is not None and not isinstance(way, Unknown):
             findings += _on_the_bus(want, have, device, way, by_address.get(device.address))
-    seen = {device.address for device in have["devices"]}
     for card in by_address.values():
-        if card.address not in seen and card.gpu is not None:
-            findings += _told(want, card)
+        edge = _edge(have, card.address)
+        if card.gpu is not None:
+            findings += _told(want, card) if edge is None else _contradiction(card, edge)
     return findings
+
+
+def _edge(have: Have, address: str) -> Any:
+    """The link from the edge of a card up; None where the bus shows none (a capture without sysfs, a stand-in)."""
+    way = have["ways"].get(address)
+    wires = () if way is None or isinstance(way, Unknown) else way.card_wires
+    return wires[0] if wires and known(wires[0].width) else None
+
+
+def _contradiction(card: Card, edge: Any) -> List[Finding]:
+    """Width never changes by itself, so two sources that were asked at one time have to agree."""
+    told = card.gpu.pcie_width
+    if not known(told) or told == edge.width:
+        return []
+    return [
+        Finding(
+            "platform.sources-contradict", "warn", card.address, "one width", "sysfs says x%d, nvidia-smi says x%d" % (edge.width, told),
+            "two sources contradict each other; the link is judged by the bus", "lspci -vv -s %s | grep LnkSta" % card.address, _SOURCE,
+        )
+    ]  # fmt: skip
 
 
 def _on_the_bus(want: Want, have: Have, device: Any, way: Any, card: Optional[Card]) -> List[Finding]:
