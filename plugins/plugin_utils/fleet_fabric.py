@@ -47,11 +47,18 @@ class Fabric:
             return "switch"
         if not self.pairs:
             return ""
-        return "mesh" if len(self.gpus) <= MOST_LINES else "matrix"
+        if len(self.gpus) <= MOST_LINES:
+            return "mesh"
+        return "matrix" if self.has_types else ""
+
+    @property
+    def has_types(self) -> bool:
+        """Whether pairs differ: where all are alike, a sentence says as much as a table."""
+        return bool(self.pairs) and len(self.types) > 1
 
     @property
     def has_matrix(self) -> bool:
-        return bool(self.pairs) and (self.kind == "matrix" or (self.kind == "switch" and len(self.types) > 1))
+        return self.kind in ("matrix", "switch") and self.has_types
 
     @property
     def types(self) -> List[str]:
@@ -72,13 +79,13 @@ class Fabric:
         elif not self.pairs:
             return "%s; what joins them was not seen (nvidia-smi topo -m tells)" % count
         elif any(links_of(kind) for kind in self.types):
-            joined = "%s joined by NVLink, without a switch" % count
+            joined = "%s joined by NVLink" % count + (", without a switch" if self.switches == 0 else "")
         else:
             joined = "%s without NVLink between them" % count
         types = [kind or "unknown" for kind in self.types] if self.pairs else []
         if len(types) == 1:
             joined += ": %s between %s" % (types[0], "both" if len(self.gpus) == 2 else "all")
-            joined += ", %s" % PATHS[types[0]] if types[0] in PATHS else ""
+            joined += " (%s)" % PATHS[types[0]] if types[0] in PATHS else ""
         elif types:
             joined += ": %s and %s between them" % (", ".join(types[:-1]), types[-1])
         return joined

@@ -58,6 +58,7 @@ class Row:
     why: Tuple[str, ...]
     fix: Tuple[str, ...]
     source: str
+    has_more_fixes: bool = False
     left_out: int = 0
 
 
@@ -96,6 +97,7 @@ def _row(kind: str, found: Sequence[Mapping[str, Any]], names: Mapping[str, str]
         why=_texts(found, "why"),
         fix=_texts(found, "fix"),
         source=found[0]["source"],
+        has_more_fixes=len({finding["fix"] for finding in found}) > MAX_TEXTS,
         left_out=max(0, len(made) - MAX_CASES),
     )
 
@@ -120,11 +122,9 @@ def _counted(subjects: Sequence[Tuple[str, str]]) -> str:
 
 
 def _texts(found: Sequence[Mapping[str, Any]], key: str) -> Tuple[str, ...]:
-    """The different texts of findings that are alike; of many, the first and how the rest goes."""
-    texts = list(dict.fromkeys(finding[key] for finding in found if finding[key]))
-    if len(texts) <= MAX_TEXTS:
-        return tuple(texts)
-    return (texts[0], "likewise for the others; the JSON has each")
+    """The different texts of findings that are alike; of many, the first."""
+    texts = tuple(dict.fromkeys(finding[key] for finding in found if finding[key]))
+    return texts if len(texts) <= MAX_TEXTS else texts[:1]
 
 
 def counts(findings: Sequence[Mapping[str, Any]]) -> List[Tuple[str, str]]:

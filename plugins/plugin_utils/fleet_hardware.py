@@ -124,9 +124,10 @@ def loose_disks(facts: Mapping[str, Any], found: Sequence[Device]) -> List[Mappi
     """Disks that hang on no device that is drawn, those of an ``nvme list`` without addresses too."""
     addresses = {device.address for device in found}
     disks = [disk for disk in rows_of(facts.get("disks")) if links.address_of(disk.get("pci")) not in addresses]
-    names = {str(disk.get("name")) for disk in rows_of(facts.get("disks"))}
+    # A drive may be named by its controller: nvme0 has the disk nvme0n1.
+    names = {re.sub("n[0-9]+$", "", text(disk.get("name"))) for disk in rows_of(facts.get("disks"))}
     others = [row for row in rows_of(hardware(facts).get("nvme")) if not links.address_of(row.get("address"))]
-    return disks + [row for row in others if str(row.get("name")) not in names]
+    return disks + [row for row in others if re.sub("n[0-9]+$", "", text(row.get("name"))) not in names]
 
 
 def link_notes(found: Sequence[Device], judged: links.Judgements) -> List[str]:

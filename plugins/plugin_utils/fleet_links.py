@@ -174,7 +174,7 @@ def verdict(kind: str, address: str, link: Mapping[str, Any], judged: Judgements
 
 def nvlink_matters(address: str, judged: Judgements) -> List[str]:
     """What findings say of the NVLinks of a GPU, each in a word or two."""
-    rows = [row for row in judged.about.get(address, ()) if row["id"].startswith(NVLINK) and row["level"] != "info"]
+    rows = [row for row in judged.about.get(address, ()) if row["id"].startswith(NVLINK)]
     words = [subject_matter(row["id"]) for row in rows]
     return list(dict.fromkeys(word[len("NVLink ") :] if word.startswith("NVLink ") else word for word in words))
 

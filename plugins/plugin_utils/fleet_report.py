@@ -407,7 +407,9 @@ def headline(document: Document) -> str:
     state = document["state"]
     worst_areas = [(name, area) for name, area in areas_by_urgency(document) if area["state"] == state]
     if state == "compliant":
-        return "as wanted" if document["areas"] else "nothing was looked at"
+        warnings = len(open_points(document))
+        words = "as wanted" + (", with %s" % _many(warnings, "warning") if warnings else "")
+        return words if document["areas"] else "nothing was looked at"
     if state == "changed":
         count = sum(step["status"] == "applied" for _name, area in worst_areas for step in area["steps"])
         return "%s done, and as wanted now" % _many(count, "change")

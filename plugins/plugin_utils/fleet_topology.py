@@ -162,13 +162,25 @@ def branches(own: Sequence[Device]) -> List[Branch]:
 
 def _processors(facts: Mapping[str, Any]) -> Dict[str, str]:
     """The processor in each socket, where it is known."""
+    rows = rows_of(hardware(facts).get("cpus"))
     found = {}
-    for row in rows_of(hardware(facts).get("cpus")):
-        socket, cores = number(row.get("socket")), number(row.get("cores"))
+    for place, row in zip(_places([row.get("socket") for row in rows]), rows, strict=True):
+        cores = number(row.get("cores"))
         words = [text(row.get("model")), "%d cores" % cores if cores else ""]
-        if socket is not None:
-            found["Socket %d" % socket] = " · ".join(word for word in words if word)
+        if place is not None:
+            found["Socket %d" % place] = " · ".join(word for word in words if word)
     return found
+
+
+def _places(names: Sequence[Any]) -> List[Optional[int]]:
+    """Numbers of sockets as the kernel has them: firmware calls them CPU1 and CPU2, or P0 and P1."""
+    matches = [re.search(r"([0-9]{1,3})\D*$", text(name)) for name in names]
+    labels = [int(match[1]) if match else None for match in matches]
+    least = min([label for label in labels if label is not None] or [0])
+    return [
+        number(name) if number(name) is not None else label if label is None else label - least
+        for name, label in zip(names, labels, strict=True)
+    ]
 
 
 # --- CPUs

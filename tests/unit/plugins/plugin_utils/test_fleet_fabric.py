@@ -87,6 +87,17 @@ def test_uniform_switches_need_no_matrix() -> None:
     assert (found.has_matrix, found.words) == (False, "8 GPUs on 4 NVSwitches: NV18 between all")
 
 
+def test_whether_there_is_a_switch_may_be_unknown() -> None:
+    document = hosts.hgx()
+    joined = document["host_facts"]["hardware"]["nvlink"]
+    joined["switches"] = None
+    assert fabric(document).words == "8 GPUs joined by NVLink: NV18 and NV16 between them"
+    for pair in joined["pairs"]:
+        pair["type"] = "NV18"
+    found = fabric(document)
+    assert (found.kind, found.words) == ("", "8 GPUs joined by NVLink: NV18 between all")
+
+
 @pytest.mark.parametrize("make, lines", [(hosts.workstation, 1), (hosts.four_mesh, 6)])
 def test_lines_bear_their_number_of_links(make: Any, lines: int) -> None:
     drawing = drawn(fabric(make()))
@@ -109,7 +120,7 @@ def test_a_path_over_pcie_says_what_that_is() -> None:
     document = hosts.workstation()
     document["host_facts"]["hardware"]["nvlink"]["pairs"][0]["type"] = "PHB"
     found = fabric(document)
-    assert found.words == "2 GPUs without NVLink between them: PHB between both, the CPU's host bridge"
+    assert found.words == "2 GPUs without NVLink between them: PHB between both (the CPU's host bridge)"
     assert found.legend == [("PHB", "the CPU's host bridge")]
 
 
@@ -127,7 +138,8 @@ def test_any_number_of_gpus_is_drawn_or_told(count: int) -> None:
     for switches in (0, 6):
         joined = {"switches": switches, "pairs": hosts.pairs(addresses, "NV18")}
         found = fabric(hosts.document("x", hosts.facts("x", hardware=hosts.hardware(gpus=gpus, nvlink=joined))))
-        assert bool(found.kind) == (count <= fleet_fabric.MOST_GPUS)
+        is_drawn = switches or count <= fleet_fabric.MOST_LINES
+        assert bool(found.kind) == bool(is_drawn and count <= fleet_fabric.MOST_GPUS)
         if found.kind in ("switch", "mesh"):
             boxes = [e for e in drawn(found).iter(SVG + "rect") if "fbox" in e.attrib["class"]]
             assert len(boxes) == count

@@ -101,6 +101,8 @@ def test_drives_without_an_address_are_disks_without_a_place() -> None:
     assert [hardware.disk_words(disk) for disk in hardware.loose_disks(facts, of(facts))] == ["nvme3n1 1 TB"]
     facts["disks"] = [hosts.disk("nvme3n1", None, 0)]
     assert len(hardware.loose_disks(facts, of(facts))) == 1
+    drive["name"] = "nvme3"
+    assert len(hardware.loose_disks(facts, of(facts))) == 1
 
 
 def test_a_narrow_link_is_listed_where_no_finding_tells_it() -> None:

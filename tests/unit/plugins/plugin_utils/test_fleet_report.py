@@ -74,6 +74,12 @@ def test_the_headline_is_the_worst_finding() -> None:
     assert fleet.next_step(document).startswith("reseat the GPU")
 
 
+def test_warnings_of_a_host_that_is_as_wanted_are_not_hidden() -> None:
+    warning = hosts.finding("persistence", "warn", "0000:01:00.0", "on", "off", "why", "fix")
+    document = hosts.document("x", hosts.facts("x"), (warning, warning))
+    assert (document["state"], fleet.headline(document)) == ("compliant", "as wanted, with 2 warnings")
+
+
 def test_schema_is_sound() -> None:
     VALIDATOR.check_schema(SCHEMA)
 

@@ -61,6 +61,22 @@ def test_sockets_have_their_nodes_and_their_processor() -> None:
     assert (first.title, first.about) == ("Socket 0", "Intel(R) Xeon(R) Platinum 8480+ · 56 cores")
 
 
+@pytest.mark.parametrize(
+    "names, titles",
+    [
+        ([0, 1], ["Socket 0", "Socket 1"]),
+        (["CPU1", "CPU2"], ["Socket 0", "Socket 1"]),
+        (["P0 CPU", "P1 CPU"], ["Socket 0", "Socket 1"]),
+        (["Proc 1"], ["Socket 0"]),
+        (["SOCKET", None], []),
+    ],
+)
+def test_firmware_may_count_sockets_from_one(names: list[Any], titles: list[str]) -> None:
+    rows = [{"socket": name, "model": "Xeon %s" % place, "cores": 8} for place, name in enumerate(names)]
+    found = topology._processors({"hardware": hosts.hardware(cpus=rows)})
+    assert found == {title: "Xeon %d · 8 cores" % place for place, title in enumerate(titles)}
+
+
 def test_devices_are_grouped_by_their_switch() -> None:
     first, second = nodes(hosts.hgx_facts())
     assert [branch.switch for branch in first.branches] == ["0000:%s:00.0" % bus for bus in ("16", "38", "49", "5a")]
