@@ -10,6 +10,7 @@ nvidia-smi is run at most three times, and not again once it hung.  A host witho
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.host import Host, fresh
@@ -31,6 +32,7 @@ from . import (
     nvidia_smi,
     packages,
     pci,
+    pci_recorded,
     pci_walk,
     topology,
 )
@@ -43,25 +45,34 @@ _NO_DRIVER = driver.Driver(_NO_GPU, _NO_GPU, _NO_GPU, {}, _NO_GPU, _NO_GPU, _NO_
 
 def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
     """Subjects by name, each as its own observer gives it."""
-    gpus = pci.observe_gpus(host, gpu_match)
-    devices = [] if isinstance(gpus, Unknown) else [one for one in pci.observe(host, gpu_match) if one.kind in _KINDS]
-    # Configuration spaces are slow to read: those of GPUs and NICs are looked into.
-    close = [one.address for one in devices if one.kind in ("gpu", "nic")]
-    ways = pci_walk.observe(host, [one.address for one in devices], close)
+    bus = _bus(host, gpu_match)
+    devices, ways = list(bus.devices), bus.ways
     have: Dict[str, Any] = {
-        "gpus": gpus,
+        "gpus": bus.gpus,
         "devices": devices,
         "ways": ways,
+        "excerpts": bus.excerpts,
         "today": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     have["network"] = network.observe(host)
-    have.update(_gpu_side(host, gpus))
+    have.update(_gpu_side(host, bus))
     have.update(_machine(host))
     have.update(_growth(host, devices, ways, have["network"]))
     return have
 
 
-def _gpu_side(host: Host, gpus: Union[List[pci.Device], Unknown]) -> Dict[str, Any]:
+def _bus(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> pci_recorded.Bus:
+    gpus = pci.observe_gpus(host, gpu_match)
+    if isinstance(gpus, Unknown):
+        return pci_recorded.Bus(gpus) if host.is_live else pci_recorded.observe(host, gpu_match, _KINDS)
+    devices = [one for one in pci.observe(host, gpu_match) if one.kind in _KINDS]
+    # Configuration spaces are slow to read: those of GPUs and NICs are looked into.
+    close = [one.address for one in devices if one.kind in ("gpu", "nic")]
+    return pci_recorded.Bus(gpus, tuple(devices), pci_walk.observe(host, [one.address for one in devices], close))
+
+
+def _gpu_side(host: Host, bus: pci_recorded.Bus) -> Dict[str, Any]:
+    gpus = bus.gpus
     if host.is_live and not isinstance(gpus, Unknown) and not gpus:
         nothing = fabric.Fabric((), (), _NO_GPU, _NO_GPU, False, _NO_GPU, _NO_GPU)
         return {"smi": _NO_GPU, "nvlinks": _NO_GPU, "topo": _NO_GPU, "fabric": nothing, "driver": _NO_DRIVER,
@@ -70,7 +81,11 @@ def _gpu_side(host: Host, gpus: Union[List[pci.Device], Unknown]) -> Dict[str, A
     models = _models(smi, gpus)
     has_nvlink5 = any(model.nvlink is not None and model.nvlink.gen >= 5 for model in models)
     seen = fabric.observe(host, has_nvlink5)
+    if isinstance(seen.switches, Unknown) and bus.switches is not None:
+        seen = replace(seen, switches=bus.switches)
     links = _links(host, smi, any(model.nvlink for model in models) or not models, seen.has_nvswitch is True)
+    if isinstance(smi, Unknown) and not host.is_live:
+        smi = nvidia_smi.named_by_nvlink(links.links, smi)
     return {
         "smi": smi,
         "nvlinks": links.links,

@@ -15,15 +15,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Tuple, Union
+from typing import Sequence, Tuple, Union
 
 from .._engine.host import Host, Result
 from .._engine.values import Unknown
 from .nvidia_table import parse_gpu_list, parse_nvidia_smi_table
 from .nvidia_text import parse_nvidia_smi_text
-from .nvidia_values import Log
+from .nvidia_values import ABSENT, Gpu, Log
 from .nvidia_words import clean, complaints_of, lost_gpus
 from .nvidia_xml import parse_nvidia_smi_xml
+from .nvlink import GpuLinks
 
 QUERY = ("nvidia-smi", "-q", "-x")
 # What a capture may hold instead, the one that tells most first.
@@ -66,6 +67,13 @@ def read(result: Result) -> Union[Log, Unknown]:
             said = (*said, "nvidia-smi ended with exit status %d" % result.rc)
         return replace(log, complaints=said, lost=lost, is_complete=False if lost else log.is_complete)
     return _without_gpus(result, complaints)
+
+
+def named_by_nvlink(links: Union[Sequence[GpuLinks], Unknown], spare: Unknown) -> Union[Log, Unknown]:
+    """The GPUs of a capture that holds ``nvidia-smi nvlink`` alone: their names are all that it tells of them."""
+    named = () if isinstance(links, Unknown) else [one for one in links if one.name]
+    gpus = tuple(Gpu(index=one.index, name=one.name, uuid=one.uuid or ABSENT) for one in named)
+    return Log("list", gpus=gpus) if gpus and "not recorded" in spare.reason else spare
 
 
 def parse_nvidia_smi(text: str) -> Log:

@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Sequence, Tuple, Union
+from dataclasses import dataclass, field
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
+from .fabric import Switch
 from .lspci import Listed, parse_lspci, ways
 from .pci import NVIDIA_GPUS, Device, Link, kind_of, sort_key
+from .pci_registers import LinkEnd
 from .pci_tree import Way
 
 # The forms that tell most first.
@@ -25,6 +28,45 @@ _COMMANDS = (
     ("lspci", "-nn"),
     ("lspci",),
 )
+
+
+@dataclass(frozen=True)
+class Bus:
+    """What is looked at on the PCI bus.  ``ways`` are by address.
+
+    ``switches`` are the NVSwitches of a recorded lspci, None where that was not read.  ``excerpts`` are the links of
+    functions without an address: a few rows that somebody copied.
+    """
+
+    gpus: Union[List[Device], Unknown]
+    devices: Tuple[Device, ...] = ()
+    ways: Mapping[str, Union[Way, Unknown]] = field(default_factory=dict)
+    switches: Optional[Tuple[Switch, ...]] = None
+    excerpts: Tuple[LinkEnd, ...] = ()
+
+
+def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> Bus:
+    """What sysfs would tell, as far as lspci does."""
+    found = listed(host)
+    if isinstance(found, Unknown):
+        return Bus(found)
+    seen = tuple(device for device in devices(found, gpu_match) if device.kind in kinds)
+    gpus: Union[List[Device], Unknown] = [device for device in seen if device.kind == "gpu"]
+    # The first function of a root bus is in every whole list; without it a device may just not have been copied.
+    is_whole = any(one.function.address.endswith(":00:00.0") for one in found)
+    if not gpus and not is_whole:
+        gpus = Unknown("lspci shows a part of the bus, without a GPU")
+    switches = [one.function for one in found if one.function.is_nvswitch and one.function.address]
+    unbound = Unknown("not there: no driver is bound")
+    return Bus(
+        gpus,
+        seen,
+        dict(ways(found)),
+        tuple(Switch(one.address, one.device_id, one.driver or unbound) for one in switches)
+        if switches or is_whole
+        else None,
+        tuple(one.function.link for one in found if not one.function.address),
+    )
 
 
 def listed(host: Host) -> Union[Tuple[Listed, ...], Unknown]:

@@ -15,6 +15,7 @@ from . import pci, pci_config, pci_tree
 
 SETPCI = ("/usr/bin/setpci", "/usr/sbin/setpci", "/sbin/setpci")
 VFIO = "/sys/bus/pci/drivers/vfio-pci"
+_MELLANOX = "15b3"
 
 
 def observe(host: Host, have: Mapping[str, Any], read_request_bytes: Optional[int]) -> Dict[str, Any]:
@@ -31,6 +32,9 @@ def _acs_ports(host: Host, have: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """Ports that traffic between GPUs, and between GPUs and RDMA NICs, passes: each with a pair that passes it."""
     gpus = [] if isinstance(have["gpus"], Unknown) else [gpu.address for gpu in have["gpus"]]
     nics = [nic.address for nic in have["network"].nics if nic.address]
+    if isinstance(have["network"].devices, Unknown):
+        # A recorded lspci does not tell which NICs do RDMA; those of Mellanox all do.
+        nics = [one.address for one in have["devices"] if one.kind == "nic" and one.vendor_id == _MELLANOX]
     pairs = [*combinations(gpus, 2), *((gpu, nic) for gpu in gpus for nic in nics)]
     found: Dict[str, Dict[str, Any]] = {}
     for one, other in pairs:

@@ -92,7 +92,8 @@ def _acs(want: Want, have: Have) -> List[Finding]:
     if not ports:
         return []
     named = below_switch or ports
-    is_ours = is_bare_metal(have)
+    # Of pasted text nothing tells whether it is of a virtual machine; those rarely show a switch.
+    is_ours = is_bare_metal(have) or have["virtualization"] is None
     return [
         Finding(
             "platform.acs-redirect", "warn" if below_switch and is_ours else "info", "host", "no redirection between GPUs and NICs",

@@ -23,13 +23,14 @@ NVIDIA = "10de"
 class Card:
     """A GPU: on the bus (``device``), in nvidia-smi (``gpu``) or in both; ``model`` is its row in the catalogue.
 
-    The row is found by PCI id, which no seller relabels.
+    The row is found by PCI id, which no seller relabels; ``name`` is what nvidia-smi or lspci calls it.
     """
 
     address: str
     device: Any
     gpu: Any
     model: Optional[gpus.Gpu]
+    name: str = ""
 
 
 def cards(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Card]:
@@ -37,16 +38,18 @@ def cards(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Card]:
     models = tables_of(want).gpus
     devices = {} if isinstance(have["gpus"], Unknown) else {device.address: device for device in have["gpus"]}
     told = {str(gpu.address): gpu for gpu in smi_gpus(have) if known(gpu.address)}
-    found = [
-        Card(
-            address, devices.get(address), told.get(address), model_of(devices.get(address), told.get(address), models)
-        )
-        for address in sorted({*devices, *told}, key=address_key)
-    ]
+    addresses = sorted({*devices, *told}, key=address_key)
+    found = [_card(have, address, devices.get(address), told.get(address), models) for address in addresses]
     nameless = [gpu for gpu in smi_gpus(have) if not known(gpu.address)]
-    return found + [
-        Card("GPU %d" % count, None, gpu, model_of(None, gpu, models)) for count, gpu in enumerate(nameless)
-    ]
+    indexes = [gpu.index if known(gpu.index) else count for count, gpu in enumerate(nameless)]
+    if len(set(indexes)) < len(indexes):
+        indexes = list(range(len(indexes)))
+    return found + [_card(have, "GPU %d" % index, None, gpu, models) for index, gpu in zip(indexes, nameless)]
+
+
+def _card(have: Mapping[str, Any], address: str, device: Any, gpu: Any, models: Tuple[gpus.Gpu, ...]) -> Card:
+    name = str(gpu.name) if gpu is not None and known(gpu.name) else _name_on_bus(have, address)
+    return Card(address, device, gpu, model_of(device, gpu, models, name), name)
 
 
 def tables_of(want: Mapping[str, Any]) -> Catalogue:
@@ -54,17 +57,23 @@ def tables_of(want: Mapping[str, Any]) -> Catalogue:
     return catalogue(want["tables"] or None, "tables")
 
 
-def model_of(device: Any, gpu: Any, models: Tuple[gpus.Gpu, ...]) -> Optional[gpus.Gpu]:
+def model_of(device: Any, gpu: Any, models: Tuple[gpus.Gpu, ...], name: str) -> Optional[gpus.Gpu]:
     """By PCI id; a model whose id is not told, or not in the catalogue, is taken at its word."""
     subsystem = gpu.subsystem_id if gpu is not None and known(gpu.subsystem_id) else ""
-    name = str(gpu.name) if gpu is not None and known(gpu.name) else ""
     by_id = gpus.all_by_pci_id(id_of(device, gpu), models)
     return gpus.by_pci_id(id_of(device, gpu), subsystem, models) if by_id else gpus.by_name(name, models)
 
 
+def _name_on_bus(have: Mapping[str, Any], address: str) -> str:
+    """The product's name in brackets, as lspci has it (GA102 [GeForce RTX 3090]); sysfs has no names."""
+    way = have["ways"].get(address)
+    found = None if way is None or isinstance(way, Unknown) else re.search(r"\[([^\[\]]+)\]", way.device.name)
+    return found.group(1) if found else ""
+
+
 def id_of(device: Any, gpu: Any) -> str:
     """The PCI id: the bus's own where it is NVIDIA's, else nvidia-smi's (a capture without sysfs, a stand-in)."""
-    if device is not None and device.vendor_id == NVIDIA:
+    if device is not None and device.vendor_id == NVIDIA and device.device_id:
         return "%s:%s" % (device.vendor_id, device.device_id)
     return str(gpu.pci_id) if gpu is not None and known(gpu.pci_id) else ""
 

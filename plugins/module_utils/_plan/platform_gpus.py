@@ -53,8 +53,7 @@ def _presence(want: Want, have: Have, found: List[Card]) -> List[Finding]:
 
 
 def _identity(want: Want, card: Card) -> List[Finding]:
-    name = str(card.gpu.name) if card.gpu is not None and known(card.gpu.name) else ""
-    real = card.model.name if card.model else ""
+    name, real = card.name, card.model.name if card.model else ""
     findings: List[Finding] = []
     named = catalogue.by_name(name)
     if card.model and named and catalogue.plain_name(name) != catalogue.plain_name(real):
@@ -64,9 +63,14 @@ def _identity(want: Want, card: Card) -> List[Finding]:
         findings.append(_other_model(card, wanted, "the fleet wants another model here", real or name))
     if not card.model and (name or id_of(card.device, card.gpu)):
         findings.append(_unknown_model(card, name))
-    if card.model and card.model.gpu_class == "consumer" and want["consumer_gpus"] != "allow":
-        findings.append(_consumer(card.address, real, "fail" if want["consumer_gpus"] == "refuse" else "warn"))
+    if _is_consumer(card) and want["consumer_gpus"] != "allow":
+        findings.append(_consumer(card.address, real or name, "fail" if want["consumer_gpus"] == "refuse" else "warn"))
     return findings
+
+
+def _is_consumer(card: Card) -> bool:
+    """By the catalogue; of a model that is not in it, by the name of the family."""
+    return card.model.gpu_class == "consumer" if card.model else "geforce" in card.name.lower()
 
 
 def _memory(card: Card) -> List[Finding]:
@@ -92,7 +96,7 @@ def _is_shared(gpu: Any) -> bool:
 
 
 def _together(want: Want, found: List[Card]) -> List[Finding]:
-    names = sorted({card.model.name for card in found if card.model})
+    names = sorted({card.model.name if card.model else card.name for card in found} - {""})
     if len(names) < 2 or want["gpu_model"]:
         return []
     return [

@@ -39,7 +39,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
         edge = _edge(have, card.address)
         if card.gpu is not None:
             findings += _told(want, card) if edge is None else _contradiction(card, edge)
-    return findings
+    return findings + [finding for place, link in enumerate(have["excerpts"], 1) for finding in _excerpt(place, link)]
 
 
 def _edge(have: Have, address: str) -> Any:
@@ -99,12 +99,17 @@ def _by_design(want: Want, address: str, pci_id: str, card: Optional[Card]) -> O
 def _narrow(have: Have, device: Any, edge: Any, widest: int) -> Finding:
     is_ours = is_bare_metal(have)
     return Finding(
-        "platform.link-width", "fail" if is_ours else "warn", device.address, "x%d" % widest, "x%d" % edge.width,
+        "platform.link-width", "fail" if is_ours and _carries_work(have, device) else "warn", device.address, "x%d" % widest, "x%d" % edge.width,
         "lanes are lost between this %s and the port %s: every transfer is that much slower%s"
         % (_KINDS[device.kind], edge.upper, "" if is_ours else "; in a virtual machine the board may be wired so"),
         "reseat the card and its riser, look at the slot's bifurcation in the BIOS; lspci -vv -s %s | grep Lnk; "
         "by design? add it to platform_links" % device.address, _SOURCE,
     )  # fmt: skip
+
+
+def _carries_work(have: Have, device: Any) -> bool:
+    """A GPU, an NVMe, an RDMA NIC; the network chips of a board are often wired with fewer lanes than they have."""
+    return device.kind != "nic" or device.address in [nic.address for nic in have["network"].nics]
 
 
 def _slow(have: Have, device: Any, card: Optional[Card], edge: Any, fastest: float) -> List[Finding]:
@@ -117,7 +122,7 @@ def _slow(have: Have, device: Any, card: Optional[Card], edge: Any, fastest: flo
             return []
     return [
         Finding(
-            "platform.link-speed", "fail" if is_bare_metal(have) else "warn", device.address, "%g GT/s" % fastest, observed,
+            "platform.link-speed", "fail" if is_bare_metal(have) and _carries_work(have, device) else "warn", device.address, "%g GT/s" % fastest, observed,
             "card and slot can both do more, and it is not idle: the link was trained down",
             "reseat the card; look at the slot's speed in the BIOS; lspci -vv -s %s | grep Lnk; dmesg | grep -i aer"
             % device.address, _SOURCE,
@@ -228,6 +233,22 @@ def _dead(device: Any) -> Finding:
         "the device fell off the bus: nothing can be asked of it until the host is power-cycled",
         "dmesg | grep -iE 'xid|fallen off|pcieport'; power-cycle the host, then reseat the card", _SOURCE,
     )  # fmt: skip
+
+
+def _excerpt(place: int, link: Any) -> List[Finding]:
+    """Rows of lspci that somebody copied without the line of the device: what it is cannot be told."""
+    rows = (
+        ("platform.link-width", "warn", "x%d", link.width, link.max_width),
+        ("platform.link-speed-idle", "info", "%g GT/s", link.speed_gts, link.max_speed_gts),
+    )
+    return [
+        Finding(
+            id_, level, "function %d of the text" % place, words % able, words % now,
+            "this end of the link can do more; the slot may not, and an idle GPU lowers its speed (never its width)",
+            "take the whole text, with the lines of the devices: lspci -vvv", _SOURCE,
+        )
+        for id_, level, words, now, able in rows if known(now) and known(able) and now < able
+    ]  # fmt: skip
 
 
 def _told(want: Want, card: Card) -> List[Finding]:

@@ -26,7 +26,7 @@ _SLOW_SHARE = 0.9
 
 def judge(want: Want, have: Have) -> List[Finding]:
     found = cards(want, have)
-    links = links_of(have)
+    links = links_of(have, found)
     findings: List[Finding] = []
     for card in found:
         if card.address in links:
@@ -38,19 +38,21 @@ def judge(want: Want, have: Have) -> List[Finding]:
     return findings
 
 
-def links_of(have: Have) -> Dict[str, Any]:
-    """What nvidia-smi nvlink says of each GPU, by PCI address: it numbers GPUs as the rest of nvidia-smi does."""
+def links_of(have: Have, found: List[Card]) -> Dict[str, Any]:
+    """What nvidia-smi nvlink says of each card, by its address: it numbers GPUs as the rest of nvidia-smi does."""
     told = have["nvlinks"]
     if isinstance(told, Unknown):
         return {}
     gpus = smi_gpus(have)
     by_uuid = {str(gpu.uuid): gpu for gpu in gpus if known(gpu.uuid)}
-    found: Dict[str, Any] = {}
+    by_index = {gpu.index if known(gpu.index) else place: gpu for place, gpu in enumerate(gpus)}
+    addresses = {id(card.gpu): card.address for card in found if card.gpu is not None}
+    links: Dict[str, Any] = {}
     for one in told:
-        gpu = by_uuid.get(one.uuid) or (gpus[one.index] if one.index < len(gpus) else None)
-        if gpu is not None and known(gpu.address):
-            found[str(gpu.address)] = one
-    return found
+        gpu = by_uuid.get(one.uuid) or by_index.get(one.index)
+        if id(gpu) in addresses:
+            links[addresses[id(gpu)]] = one
+    return links
 
 
 def expected_links(card: Card) -> Optional[int]:
