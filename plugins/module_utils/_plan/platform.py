@@ -28,6 +28,7 @@ from . import (
     platform_power,
     platform_rdma,
     platform_steps,
+    platform_topo,
 )
 from .platform_common import cards, tables_of
 
@@ -35,7 +36,7 @@ Want = Mapping[str, Any]
 Have = Mapping[str, Any]
 
 JUDGES = (
-    platform_gpus, platform_health, platform_log, platform_links, platform_nvlink, platform_fabric, platform_driver, platform_libraries,
+    platform_gpus, platform_health, platform_log, platform_links, platform_nvlink, platform_topo, platform_fabric, platform_driver, platform_libraries,
     platform_bios, platform_memory, platform_power, platform_locality, platform_rdma, platform_steps,
 )  # fmt: skip
 plan = platform_steps.plan

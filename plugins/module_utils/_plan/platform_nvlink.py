@@ -31,7 +31,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
     for card in found:
         if card.address in links:
             findings += _links(have, card, links[card.address], links)
-    findings += _uneven(found, links) + _unseen(have, found)
+    findings += _uneven(found, links)
     for card in found:
         if card.gpu is not None:
             findings += _fabric(have, card)
@@ -137,31 +137,6 @@ def _uneven(found: List[Card], links: Mapping[str, Any]) -> List[Finding]:
             "platform.nvlink-uneven", "warn", "host", "%d active links on each GPU" % most, "; ".join(fewer),
             "GPUs of one model have equal links; the ones with fewer slow all others down",
             "nvidia-smi nvlink -s; nvidia-smi topo -m; dmesg | grep -iE 'nvlink|xid'", _MANUAL,
-        )
-    ]  # fmt: skip
-
-
-def _unseen(have: Have, found: List[Card]) -> List[Finding]:
-    """Without link states, the matrix of topo -m still shows GPUs that should have NVLink and meet over PCIe only."""
-    topo = have["topo"]
-    if isinstance(topo, Unknown) or not isinstance(have["nvlinks"], Unknown):
-        return []
-    switched = [card for card in found if card.model and card.model.nvlink and "bridge" not in card.model.nvlink.via]
-    names = list(topo.gpus)
-    words = [topo.connection(one, other) for place, one in enumerate(names) for other in names[place + 1 :]]
-    counts = {word for word in words if not isinstance(word, Unknown)}
-    bonds = sorted({word for word in counts if word.startswith("NV")})
-    if switched and len(names) > 1 and counts and not bonds:
-        observed, expected = "all pairs meet over PCIe: %s" % ", ".join(sorted(counts)), "NV# between GPUs"
-    elif len(bonds) > 1 and len(names) > 2 and len({card.model for card in switched}) == 1 and has_nvswitch(have):
-        observed, expected = ", ".join(bonds), "one number of links between all GPUs"
-    else:
-        return []
-    return [
-        Finding(
-            "platform.nvlink-inactive", "fail", "host", expected, observed,
-            "the fabric is not up, or links are lost: collectives run over PCIe or at the pace of the worst pair",
-            "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; in a virtual machine ask its host", _MANUAL,
         )
     ]  # fmt: skip
 
