@@ -30,6 +30,7 @@ _MACHINES = (
     ("Bochs", "bochs"),
 )
 _TRANSPORTS = (("nvme", r"nvme\d+n\d+"), ("virtio", r"vd[a-z]+"), ("xen", r"xvd[a-z]+"), ("mmc", r"mmcblk\d+"))
+_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _DISK_NAME = r"(sd[a-z]+|(vd|xvd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|dasd[a-z]+)"
 
 
@@ -45,7 +46,7 @@ def host_facts(host: Host, gpu_match: Sequence[Mapping[str, Any]] = pci.NVIDIA_G
         "cmdline": _line(host, "/proc/cmdline"),
         "cpu": _cpu(host, cpus),
         "numa_nodes": [] if isinstance(nodes, Unknown) else [_node(node, cpus) for node in nodes],
-        "pci": [_device(device) for device in pci.observe(host, gpu_match)],
+        "pci": [_device(host, device) for device in pci.observe(host, gpu_match)],
         "disks": _disks(host),
     }
 
@@ -103,8 +104,9 @@ def _node(node: numa.Node, cpus: cpu.Cpus) -> Dict[str, Any]:
     }
 
 
-def _device(device: pci.Device) -> Dict[str, Any]:
+def _device(host: Host, device: pci.Device) -> Dict[str, Any]:
     link = device.link
+    target = host.readlink(pci.DEVICE_FOLDER + "/" + device.address)
     return {
         "address": device.address,
         "vendor_id": device.vendor_id,
@@ -114,6 +116,8 @@ def _device(device: pci.Device) -> Dict[str, Any]:
         "driver": device.driver,
         "numa_node": _known(device.numa_node),
         "local_cpulist": _list(device.local_cpus),
+        # The bridges above it, from the root port down.
+        "path": re.findall(_ADDRESS, target)[:-1] if target else None,
         "link": {
             "width": link.width,
             "max_width": link.max_width,
@@ -175,7 +179,7 @@ def _place(host: Host, name: str) -> Tuple[Optional[str], Optional[int]]:
         # With NVMe multipath the disk is virtual; its controller knows the place.
         controller = "/sys/class/nvme/" + re.sub(r"n\d+$", "", name)
         target = host.readlink(controller) or host.readlink(controller + "/device") or ""
-    found = re.findall(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", target)
+    found = re.findall(_ADDRESS, target)
     if not found:
         return None, None
     return found[-1], _known(pci.parse_numa_node(host.read("%s/%s/numa_node" % (pci.DEVICE_FOLDER, found[-1]))))

@@ -128,7 +128,11 @@ def _uneven(found: List[Card], links: Mapping[str, Any]) -> List[Finding]:
     counts = {card.address: links[card.address].active for card in found
               if card.address in links and known(links[card.address].active)}  # fmt: skip
     names = {str(card.gpu.name) for card in found if card.address in counts and card.gpu is not None}
-    if len(set(counts.values())) < 2 or len(names) > 1 or all(expected_links(card) is not None for card in found):
+    if (
+        len(set(counts.values())) < 2
+        or len(names) > 1
+        or all(expected_links(card) is not None for card in found if card.address in counts)
+    ):
         return []
     most = max(counts.values())
     fewer = ["%s: %d" % (address, count) for address, count in counts.items() if count < most]

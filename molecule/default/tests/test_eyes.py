@@ -24,9 +24,9 @@ TROUBLES: tuple[tuple[str, dict[str, Any], set[tuple[str, str]]], ...] = (
     ("model", {"gpus": {"1": {"model": "A800-SXM4-80GB"}}}, {("platform.gpu-model", GPU1)}),
     ("link", {"gpus": {"2": {"inactive_links": [4]}}}, {("platform.nvlink-inactive", GPU2)}),
     ("width", {"gpus": {"1": {"width": 8}}}, {("platform.link-width", GPU1)}),
-    ("driver", {"driver": "mismatch"}, {("platform.driver-mismatch", HOST)}),
-    ("error", {"gpus": {"2": {"error": "ERR!"}}}, {("platform.gpu-error", GPU2)}),
-    ("reset", {"gpus": {"0": {"error": "GPU requires reset"}}}, {("platform.gpu-error", GPU0)}),
+    ("driver", {"driver": "mismatch"}, {("platform.driver-mismatch", "driver"), ("platform.nvidia-smi-unseen", HOST)}),
+    ("error", {"gpus": {"2": {"error": "Unknown Error"}}}, {("platform.gpu-error", GPU2)}),
+    ("reset", {"gpus": {"0": {"error": "GPU requires reset"}}}, {("platform.gpu-reset", GPU0)}),
     ("ecc", {"gpus": {"3": {"ecc": "off"}}}, {("platform.ecc-off", GPU3)}),
     ("fabric", {"gpus": {"2": {"fabric": "In Progress"}}}, {("platform.nvlink-fabric", GPU2)}),
     # One in error hides none of the others.
@@ -34,7 +34,7 @@ TROUBLES: tuple[tuple[str, dict[str, Any], set[tuple[str, str]]], ...] = (
         "several",
         {"gpus": {"0": {"error": "ERR!"}, "1": {"lost": "missing"}, "2": {"ecc": "off"}, "3": {"inactive_links": [0]}}},
         {
-            ("platform.gpu-error", GPU0),
+            ("platform.gpu-reset", GPU0),
             ("platform.gpu-missing", GPU1),
             ("platform.ecc-off", GPU2),
             ("platform.nvlink-inactive", GPU3),
