@@ -44,7 +44,8 @@ def _presence(want: Want, have: Have, found: List[Card]) -> List[Finding]:
         findings.append(_incomplete(smi))
     lost = {str(one.address): one.reason for one in smi.lost}
     for card in ours:
-        if card.gpu is None and smi.is_complete is not False:
+        # Of an output that was cut off, only a GPU that it complains about is known to be missing.
+        if card.gpu is None and (smi.is_complete is not False or card.address in lost):
             findings.append(_missing(card, lost.get(card.address, "")))
         if card.device is None and not isinstance(have["gpus"], Unknown):
             findings.append(_contradiction(card))
