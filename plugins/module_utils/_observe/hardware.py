@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host, fresh
 from .._engine.values import Unknown
@@ -35,6 +35,7 @@ from . import (
     pci_recorded,
     pci_walk,
     topology,
+    unattended,
 )
 from .pci_attributes import ErrorCounts, error_counts
 
@@ -76,7 +77,7 @@ def _gpu_side(host: Host, bus: pci_recorded.Bus) -> Dict[str, Any]:
     if host.is_live and not isinstance(gpus, Unknown) and not gpus:
         nothing = fabric.Fabric((), (), _NO_GPU, _NO_GPU, False, _NO_GPU, _NO_GPU)
         return {"smi": _NO_GPU, "nvlinks": _NO_GPU, "topo": _NO_GPU, "fabric": nothing, "driver": _NO_DRIVER,
-                "packages": _NO_GPU, "libraries": _NO_GPU, "kernel_log": _NO_GPU}  # fmt: skip
+                "packages": _NO_GPU, "unattended": _NO_GPU, "libraries": _NO_GPU, "kernel_log": _NO_GPU}  # fmt: skip
     smi = nvidia_smi.observe(host)
     models = _models(smi, gpus)
     has_nvlink5 = any(model.nvlink is not None and model.nvlink.gen >= 5 for model in models)
@@ -93,6 +94,7 @@ def _gpu_side(host: Host, bus: pci_recorded.Bus) -> Dict[str, Any]:
         "fabric": seen,
         "driver": driver.observe(host),
         "packages": packages.observe(host),
+        "unattended": unattended.observe(host),
         "libraries": libraries.observe(host),
         "kernel_log": kernel_log.observe(host),
     }
@@ -113,23 +115,32 @@ def _links(host: Host, smi: Any, has_nvlink: bool, has_nvswitch: bool) -> interc
 
 def _machine(host: Host) -> Dict[str, Any]:
     cpus = cpu.observe(host)
+    tables = dmi.observe(host)
+    sockets, model = _processors(tables)
     said = None if host.exists(cpu.CPU_FOLDER) else cpu.recorded_lscpu(host)
-    sockets = len(set(cpus.package_of.values())) or (
-        said.sockets if said is not None and isinstance(said.sockets, int) else 0
-    )
+    if said is not None and isinstance(said.sockets, int):
+        sockets = said.sockets
     governors = cpufreq.policies(host, ["governor"])
     nodes = numa.observe(host)
     return {
         "virtualization": topology.virtualization(host),
-        "sockets": sockets,
-        "cpu_model": cpu.model(host),
+        "sockets": len(set(cpus.package_of.values())) or sockets,
+        "cpu_model": cpu.model(host) or model,
         "nodes": nodes,
         "memory_total_mib": _total(nodes),
         "governors": _governors(governors),
         "firmware": firmware.observe(host),
-        "dmi": dmi.observe(host),
+        "dmi": tables,
         "power": ipmi_power.observe(host),
     }
+
+
+def _processors(tables: dmi.Dmi) -> Tuple[int, Optional[str]]:
+    """How many sockets the firmware's tables show as populated, and with which processor."""
+    found = (
+        [] if isinstance(tables.processors, Unknown) else [one for one in tables.processors if one.is_populated is True]
+    )
+    return len(found), next((one.model for one in found if isinstance(one.model, str)), None)
 
 
 def _total(nodes: Union[List[numa.Node], Unknown]) -> Union[int, Unknown]:

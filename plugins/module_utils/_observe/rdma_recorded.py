@@ -170,6 +170,8 @@ def _port(said: Recorded, key: Key) -> Port:
     if pair:
         states["ibdev2netdev"] = pair.port_state
     gids = said.gids.get(key) or (hca.gids if hca else ())
+    if any(gid.version == 2 for gid in gids):
+        layers["show_gids"] = "Ethernet"
     names = [gid.netdev for gid in gids if isinstance(gid.netdev, str)]
     netdevs: Dict[str, Word] = {"show_gids": names[0]} if names else {}
     if link and link.netdev:

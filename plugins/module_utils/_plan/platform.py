@@ -25,6 +25,7 @@ from . import (
     platform_log,
     platform_memory,
     platform_nvlink,
+    platform_packages,
     platform_power,
     platform_rdma,
     platform_steps,
@@ -36,8 +37,9 @@ Want = Mapping[str, Any]
 Have = Mapping[str, Any]
 
 JUDGES = (
-    platform_gpus, platform_health, platform_log, platform_links, platform_nvlink, platform_topo, platform_fabric, platform_driver, platform_libraries,
-    platform_bios, platform_memory, platform_power, platform_locality, platform_rdma, platform_steps,
+    platform_gpus, platform_health, platform_log, platform_links, platform_nvlink, platform_topo, platform_fabric,
+    platform_driver, platform_packages, platform_libraries, platform_bios, platform_memory, platform_power,
+    platform_locality, platform_rdma, platform_steps,
 )  # fmt: skip
 plan = platform_steps.plan
 

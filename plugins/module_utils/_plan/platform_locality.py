@@ -23,9 +23,11 @@ def judge(want: Want, have: Have) -> List[Finding]:
     if isinstance(have["gpus"], Unknown) or not have["gpus"]:
         return []
     nodes = [] if isinstance(have["nodes"], Unknown) else [n.id for n in have["nodes"] if known(n.cpus) and n.cpus]
-    findings = [
-        _nowhere(have, nodes, gpu) for gpu in have["gpus"] if isinstance(gpu.numa_node, Unknown) and len(nodes) > 1
-    ]
+    nowhere = [gpu for gpu in have["gpus"] if isinstance(gpu.numa_node, Unknown)]
+    findings = [_nowhere(have, gpu.address, "warn") for gpu in nowhere if len(nodes) > 1]
+    if len(nodes) == 1 and len(nowhere) == len(have["gpus"]) > 1 and have["virtualization"] not in ("none", None):
+        # One node of a guest may be several of its host.
+        findings = [_nowhere(have, "host", "info")]
     placed: Dict[int, List[str]] = {}
     for gpu in have["gpus"]:
         if known(gpu.numa_node):
@@ -37,9 +39,9 @@ def judge(want: Want, have: Have) -> List[Finding]:
     return findings
 
 
-def _nowhere(have: Have, nodes: List[int], gpu: Any) -> Finding:
+def _nowhere(have: Have, subject: str, level: str) -> Finding:
     return Finding(
-        "platform.numa-unknown", "info", gpu.address, "a NUMA node", "numa_node is -1",
+        "platform.numa-unknown", level, subject, "a NUMA node", "numa_node is -1",
         "the firmware does not say where this slot is, so jobs cannot be bound near it; that is not node 0"
         if is_bare_metal(have) else "the virtual machine hides where the GPU is; its host knows",
         "name the node in numa_slices_gpus; in a virtual machine pass NCCL a topology file (NCCL_TOPO_FILE)", _SYSFS,

@@ -27,7 +27,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
     nvrm = log.nvrm
     findings = [_xid(want, one) for one in nvrm.xids[: _MOST * 8]]
     findings += [_sxid(one) for one in nvrm.sxids[:_MOST]]
-    findings += [_init(one) for one in nvrm.init_failures[:_MOST]]
+    findings += [_init(have, one) for one in nvrm.init_failures[:_MOST]]
     findings += [_lost(address) for address in nvrm.lost]
     findings += [_unsupported(address, words) for address, words in nvrm.unsupported.items()]
     findings += [_bar(one) for one in log.pci.bars if not one.is_virtual and _is_gpu(have, one.address)]
@@ -81,8 +81,11 @@ def _sxid(one: Any) -> Finding:
     )  # fmt: skip
 
 
-def _init(one: Any) -> Finding:
-    which = one.address or ("host" if one.minor is None else "/dev/nvidia%d" % one.minor)
+def _init(have: Have, one: Any) -> Finding:
+    """Old drivers name a GPU by its minor number, which /proc maps to an address."""
+    minors = {about.minor: address for address, about in have["driver"].gpus.items() if isinstance(about.minor, int)}
+    device = "host" if one.minor is None else "/dev/nvidia%d" % one.minor
+    which = one.address or minors.get(one.minor) or device
     return Finding(
         "platform.gpu-init", "fail", which, "started", "RmInitAdapter failed %s (%d times)" % (one.code, one.count),
         "the driver cannot start this GPU: firmware of another version, no power, a broken card, or a BIOS without room for it",

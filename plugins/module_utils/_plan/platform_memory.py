@@ -17,6 +17,8 @@ Want = Mapping[str, Any]
 Have = Mapping[str, Any]
 
 _SMBIOS = "SMBIOS specification (DMTF DSP0134), type 17"
+# Makers of modules that no one can touch: hypervisors fill the table in as they like.
+_HYPERVISORS = ("Microsoft Corporation", "VMware", "QEMU", "Red Hat", "Xen", "Google", "Amazon EC2", "innotek GmbH")
 # The kernel keeps some for itself (page structures alone are 1.6 %), the firmware some more; what is missing beyond that
 # is a module that was switched off.  Policy, no measured limit.
 _USABLE_SHARE = 0.94
@@ -30,10 +32,15 @@ def judge(want: Want, have: Have) -> List[Finding]:
         return findings
     populated = [one for one in modules if one.is_populated is True and number(one.size_mib) > 0]
     installed_mib = int(sum(number(one.size_mib) for one in populated))
-    findings += _speed(populated) + _mixed(populated)
-    if have["virtualization"] in ("none", None):
-        findings += _channels(want, have, populated)
-    return findings + _total(want, have, installed_mib)
+    is_real = have["virtualization"] in ("none", None) and not any(_is_virtual(one) for one in populated)
+    if is_real:
+        findings += _speed(populated) + _mixed(populated) + _channels(want, have, populated)
+        findings += _missing(have, installed_mib)
+    return findings + _total(want, installed_mib)
+
+
+def _is_virtual(module: Any) -> bool:
+    return known(module.manufacturer) and str(module.manufacturer).startswith(_HYPERVISORS)
 
 
 def _speed(populated: Sequence[Any]) -> List[Finding]:
@@ -100,28 +107,31 @@ def _channels(want: Want, have: Have, populated: Sequence[Any]) -> List[Finding]
     ]  # fmt: skip
 
 
-def _total(want: Want, have: Have, installed_mib: int) -> List[Finding]:
-    findings: List[Finding] = []
+def _total(want: Want, installed_mib: int) -> List[Finding]:
     wanted = want["memory_gib"]
-    if wanted and installed_mib // 1024 != wanted:
-        findings.append(
-            Finding(
-                "platform.memory-installed", "fail" if installed_mib // 1024 < wanted else "warn", "memory",
-                "%d GiB" % wanted, "%d GiB" % (installed_mib // 1024),
-                "the modules that the firmware sees are not what this host should have",
-                "dmidecode -t memory; reseat the modules that are missing; ipmitool sel elist", _SMBIOS,
-            )
-        )  # fmt: skip
+    if not wanted or installed_mib // 1024 == wanted:
+        return []
+    return [
+        Finding(
+            "platform.memory-installed", "fail" if installed_mib // 1024 < wanted else "warn", "memory",
+            "%d GiB" % wanted, "%d GiB" % (installed_mib // 1024),
+            "the modules that the firmware sees are not what this host should have",
+            "dmidecode -t memory; reseat the modules that are missing; ipmitool sel elist", _SMBIOS,
+        )
+    ]  # fmt: skip
+
+
+def _missing(have: Have, installed_mib: int) -> List[Finding]:
     usable = have["memory_total_mib"]
-    if known(usable) and installed_mib and usable < installed_mib * _USABLE_SHARE:
-        findings.append(
-            Finding(
-                "platform.memory-missing", "warn", "memory", "about %d MiB" % installed_mib, "%d MiB usable" % usable,
-                "the kernel has clearly less than the modules hold: mirroring, a disabled module, or memory given away at boot",
-                "dmesg | grep -i memory; cat /proc/cmdline; look at the BIOS for mirroring and disabled modules", _SMBIOS,
-            )
-        )  # fmt: skip
-    return findings
+    if not known(usable) or not installed_mib or usable >= installed_mib * _USABLE_SHARE:
+        return []
+    return [
+        Finding(
+            "platform.memory-missing", "warn", "memory", "about %d MiB" % installed_mib, "%d MiB usable" % usable,
+            "the kernel has clearly less than the modules hold: mirroring, a disabled module, or memory given away at boot",
+            "dmesg | grep -i memory; cat /proc/cmdline; look at the BIOS for mirroring and disabled modules", _SMBIOS,
+        )
+    ]  # fmt: skip
 
 
 def _empty_nodes(have: Have) -> List[Finding]:

@@ -32,6 +32,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
         findings += _port(want, port)
     findings += [_absent(name) for name in want["rdma_devices"] if not any(_is(name, port) for port in ports)]
     findings += _rates(network) + _growth(have) + [_complaint(text) for text in network.complaints]
+    findings += _gid_indexes(want, ports)
     return findings + _qos(want, network, ports)
 
 
@@ -45,12 +46,11 @@ def _carries(want: Want, port: Any) -> bool:
 
 def _port(want: Want, port: Any) -> List[Finding]:
     carries = _carries(want, port)
-    if isinstance(port.state, Unknown):
-        return [_unknown(port)] if carries else []
-    if port.state != "ACTIVE":
-        return [_down(port, carries)]
-    findings: List[Finding] = []
-    if known(port.active_mtu) and known(port.max_mtu) and port.active_mtu < port.max_mtu:
+    if known(port.state) and port.state != "ACTIVE":
+        return [_unmanaged(port, carries) if port.state == "INIT" else _down(port, carries)]
+    findings = [_unknown(port)] if carries and not known(port.state) else []
+    # The MTU of a port that is down means nothing.
+    if known(port.state) and known(port.active_mtu) and known(port.max_mtu) and port.active_mtu < port.max_mtu:
         findings.append(_mtu(port, carries))
     if port.link_layer == "Ethernet" and carries and port.gids and not _usable(port):
         findings.append(_gid(port))
@@ -88,6 +88,14 @@ def _down(port: Any, carries: bool) -> Finding:
     )  # fmt: skip
 
 
+def _unmanaged(port: Any, carries: bool) -> Finding:
+    return Finding(
+        "platform.rdma-down", "fail" if carries else "warn", port.name, "ACTIVE", "INIT: the link is up",
+        "no subnet manager gave this port an address, so nothing can be sent over it",
+        "sminfo; look for the subnet manager on the switch, or start opensm on one host of the fabric", _SYSFS,
+    )  # fmt: skip
+
+
 def _mtu(port: Any, carries: bool) -> Finding:
     return Finding(
         "platform.rdma-mtu", "warn" if carries else "info", port.name, port.max_mtu, port.active_mtu,
@@ -104,6 +112,26 @@ def _gid(port: Any) -> Finding:
         "RoCE v2 over routers needs an address on the interface; with a link-local GID connections time out",
         "ip addr show %s; show_gids %s" % (port.netdev if known(port.netdev) else "INTERFACE", port.device), _SYSFS,
     )  # fmt: skip
+
+
+def _gid_indexes(want: Want, ports: Sequence[Any]) -> List[Finding]:
+    """One index for all ports is what NCCL_IB_GID_INDEX can say; where they differ it is wrong for some."""
+    named = [port for port in ports if _carries(want, port)]
+    found: Dict[int, List[str]] = {}
+    for port in named or ports:
+        usable = _usable(port) if port.link_layer == "Ethernet" else []
+        if usable:
+            found.setdefault(usable[0], []).append(port.name)
+    if len(found) < 2:
+        return []
+    rows = ["index %d: %s" % (index, ", ".join(names[:8])) for index, names in sorted(found.items())]
+    return [
+        Finding(
+            "platform.rdma-gid-index", "warn" if named else "info", "rdma", "RoCE v2 with IPv4 at one index", "; ".join(rows),
+            "a GID index that is set for all ports is another kind of GID on some: connections over those time out",
+            "leave NCCL_IB_GID_INDEX unset and set NCCL_IB_ADDR_FAMILY=AF_INET with NCCL_IB_ADDR_RANGE; show_gids", _SYSFS,
+        )
+    ]  # fmt: skip
 
 
 def _rates(network: Any) -> List[Finding]:
@@ -143,8 +171,9 @@ def _growth(have: Have) -> List[Finding]:
 
 def _complaint(text: str) -> Finding:
     return Finding(
-        "platform.rdma-complaint", "info", "rdma", "no complaint", text,
-        "a tool could not tell all, so something about RDMA is unknown", "run the tool by hand", _SYSFS,
+        "platform.rdma-complaint", "warn", "rdma", "no complaint", text[:300],
+        "a tool could not tell all: adapters that it would have listed after this are not in the report",
+        "run the tool by hand; lspci and dmesg | grep mlx5 show adapters without a driver", _SYSFS,
     )  # fmt: skip
 
 
