@@ -57,11 +57,13 @@ class Contestant:
     settings: Mapping[str, str]
 
 
+# Only what the other side does as well: it knows nothing of hardware, firmware and databases.
+_WORK = ("--tags", "kernel,io_scheduler,xfs_storage,numa_slices")
 OURS = Contestant(
     "gpufleet.host", "gpufleet",
     {
-        "verify": ["playbooks/audit.yml"],
-        "converge": ["site.yml"],
+        "verify": ["playbooks/audit.yml", *_WORK],
+        "converge": ["site.yml", *_WORK],
     },
     {"ANSIBLE_CALLBACKS_ENABLED": "gpufleet.host.report", "GPUFLEET_ARTIFACTS": str(STATE / "artifacts")},
 )  # fmt: skip
@@ -112,7 +114,6 @@ def variables(wanted: Mapping[str, Any], gpus: Gpus, uuid: str) -> dict[str, Any
             }
         ],
         "numa_slices_gpu_match": match,
-        "mysql_isolation_gpu_match": match,
         "numa_slices_housekeeping_cores_per_node": 0,
         "numa_slices_gpus": [{"index": i, "node": 0, "cpus": cpus} for i, cpus in enumerate(gpus.cpus)],
         **{f"peer_{name}": wanted[name] for name in
