@@ -117,6 +117,15 @@ def _hot(limit: str, margin: str) -> Look:
     return look
 
 
+def _warm(gpu: Any, want: Want) -> Optional[str]:
+    """Too warm, and not yet so hot that the worse finding says it."""
+    return None if _SLOWDOWN(gpu, want) else _OPERATING(gpu, want)
+
+
+_SLOWDOWN = _hot("slowdown_c", "slowdown_margin_c")
+_OPERATING = _hot("max_operating_c", "max_operating_margin_c")
+
+
 def _policy_heat(gpu: Any, want: Want) -> Optional[str]:
     limit = want["temperature_max_c"]
     return (
@@ -208,10 +217,10 @@ CHECKS = (
     Check("platform.thermal-sw", "warn", _reason("sw_thermal_slowdown", "hw_thermal_slowdown"), "not active",
           "the driver lowers the clocks to keep the GPU below its maximum operating temperature",
           "look at fans, air flow and inlet temperature: ipmitool sdr type Fan", _MANUAL),
-    Check("platform.temperature-slowdown", "fail", _hot("slowdown_c", "slowdown_margin_c"), "below its slowdown threshold",
+    Check("platform.temperature-slowdown", "fail", _SLOWDOWN, "below its slowdown threshold",
           "from here on the hardware cuts the clocks; above it the card switches off",
           "look at fans, air flow and inlet temperature: ipmitool sdr type Fan", _MANUAL),
-    Check("platform.temperature-operating", "warn", _hot("max_operating_c", "max_operating_margin_c"),
+    Check("platform.temperature-operating", "warn", _warm,
           "below its maximum operating temperature", "from here on the driver lowers the clocks",
           "look at fans, air flow and inlet temperature: ipmitool sdr type Fan", _MANUAL),
     Check("platform.temperature-memory", "warn", _memory_heat, "below its maximum operating temperature",
