@@ -145,11 +145,12 @@ def _dkms(have: Have) -> List[Finding]:
         )  # fmt: skip
     findings += [
         Finding(
-            "platform.dkms-broken", "warn", "dkms %s" % place, "an entry that can be read", words[:160],
+            "platform.dkms-broken", "warn", "dkms %s/%s" % (module, version), "an entry that can be read",
+            told.errors[0][:160] if told.errors else "its dkms.conf is missing",
             "a left-over folder makes dkms end with an error, and scripts that ask it stop there",
-            "rm -r /var/lib/dkms/%s, when nothing of it is installed" % place, "dkms(8)",
+            "rm -r /var/lib/dkms/%s/%s, when nothing of it is installed; then dkms status" % (module, version), "dkms(8)",
         )
-        for place, words in told.broken[:4]
+        for module, version in told.broken[:4]
     ]  # fmt: skip
     return findings
 
