@@ -143,6 +143,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import 
 )
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import (
     CaptureError,
+    CaptureHost,
     Host,
     LiveHost,
     MemoHost,
@@ -174,13 +175,20 @@ def main() -> None:
     )
     scratch = tempfile.mkdtemp(prefix="gpufleet-") if module.params["capture"] else ""
     try:
-        host: Host = open_capture(module.params["capture"], scratch) if scratch else LiveHost()
+        host: Host = _opened(module, scratch) if scratch else LiveHost()
         audit(module, MemoHost(host), getattr(host, "about", {}))
     except CaptureError as error:
         module.fail_json(msg="capture: %s. Allowed: a folder or .tar.gz made by playbooks/capture.yml." % error)
     finally:
         if scratch:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _opened(module: AnsibleModule, scratch: str) -> CaptureHost:
+    capture = open_capture(module.params["capture"], scratch)
+    areas = module.params["areas"]
+    capture.answers_for(module.params["wants"] if areas is None else areas)
+    return capture
 
 
 def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> None:
@@ -194,7 +202,7 @@ def audit(module: AnsibleModule, host: MemoHost, about: Mapping[str, Any]) -> No
         except BadWant as error:
             module.fail_json(msg=bad_want_message(AREAS[name], error))
     areas = [AREAS[name] for name in AREAS if name in wants]
-    journal = Journal() if host.is_live else None
+    journal = None if module.params["capture"] else Journal()
     reports = whole.audit(areas, wants, host, module.params["allow_risk"], journal)
     report = host_report(reports, module.params["run"] or new_run_id(), "audit")
     report["host"] = about.get("hostname", report["host"])

@@ -27,6 +27,12 @@ options:
       - Whether serial numbers, UUIDs, WWNs, MACs and addresses are replaced by made-up ones. Equal ones stay equal.
     type: bool
     default: true
+  gpu_match:
+    description:
+      - PCI devices that are drawn as GPUs, as for M(gpufleet.host.node_audit).
+    type: list
+    elements: dict
+    default: []
 requirements:
   - Python 3.8 or newer on the host
 author:
@@ -68,16 +74,16 @@ import shutil
 import socket
 import tempfile
 import time
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import capture, whole
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import bad_want_message
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import MemoHost, RecordingHost
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, MemoHost, RecordingHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import topology
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory, topology
 
 
 def main() -> None:
@@ -86,6 +92,7 @@ def main() -> None:
             "wants": {"type": "dict", "required": True},
             "dest": {"type": "path", "required": True},
             "scrub": {"type": "bool", "default": True},
+            "gpu_match": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
     )
@@ -101,17 +108,20 @@ def main() -> None:
         except BadWant as error:
             module.fail_json(msg=bad_want_message(AREAS[name], error))
     if not module.check_mode:
-        record(wants, dest, module.params["scrub"])
+        record(wants, module.params["gpu_match"], dest, module.params["scrub"])
     module.exit_json(changed=True, dest=dest)
 
 
-def record(wants: Mapping[str, Any], dest: str, scrub: bool) -> None:
+def record(wants: Mapping[str, Any], gpu_match: Sequence[Mapping[str, Any]], dest: str, scrub: bool) -> None:
     folder = tempfile.mkdtemp(prefix="gpufleet-")
     try:
         taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        host = MemoHost(RecordingHost(folder, socket.gethostname(), taken))
-        whole.audit([AREAS[name] for name in wants], wants, host, {}, None)
-        topology.host_facts(host, [])
+        host = MemoHost(RecordingHost(folder, socket.gethostname(), taken, LiveHost(), list(wants)))
+        # All that node_audit does with a host.
+        whole.audit([area for name, area in AREAS.items() if name in wants], wants, host, {}, None)
+        topology.host_facts(host, gpu_match)
+        if "platform" in wants:
+            inventory.observe(host, wants["platform"]["gpu_match"])
         if scrub:
             capture.scrub_folder(folder, salt=os.urandom(16).hex())
         capture.pack(folder, dest)

@@ -23,7 +23,21 @@ import tarfile
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Sequence, Set, Tuple, TypeVar, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Protocol,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from .values import Text, Unknown
 
@@ -36,8 +50,15 @@ CAPTURE_LIMIT_MEMBERS = 200_000
 CAPTURE_LIMIT_HEADER_BYTES = 1024 * 1024
 # nvidia-smi -q -x of 16 GPUs is 1 MB; a command that prints more than this runs wild.
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+# A recorded command: what it may print, with room for JSON's backslashes.
+COMMAND_LIMIT_BYTES = 24 * 1024 * 1024
+# A file that was only looked for is recorded with what it holds up to this size.
+_SMALL_BYTES = 1 << 16
 # How long to wait for the rest of the output when a command ended and left something behind that holds its pipes.
 _LINGER_S = 0.2
+
+# A text in JSON without its escapes, or the rest where it has no end.
+_JSON_TEXT = re.compile(r'"[^"]*(?:"|\Z)')
 
 _Answer = TypeVar("_Answer")
 
@@ -67,7 +88,11 @@ class Result:
 
 
 class Host(Protocol):
-    """The eyes.  Absent is None (or empty, or False); unreadable is Unknown with the reason."""
+    """The eyes.  Absent is None (or empty, or False); unreadable is Unknown with the reason.
+
+    ``is_live``: what is not here is not there.  It is true of a machine, and of a capture that holds everything that
+    the areas at hand ask a machine; any other capture may hold the same in another form, or not at all.
+    """
 
     is_live: bool
 
@@ -231,15 +256,18 @@ def fresh(host: Host) -> Host:
 class CaptureHost:
     """A capture, replayed.  What is not in it does not exist; a command not in it is unknown."""
 
-    is_live = False
-
     def __init__(self, folder: str) -> None:
+        self.is_live = False
         self.folder = os.path.realpath(folder)
         for name in ("files", "commands"):
             if os.path.islink(os.path.join(self.folder, name)):
                 raise CaptureError("%s: %s is a symbolic link" % (self.folder, name))
-        self.about = _read_about(self.folder)
+        self.about, self._areas = _read_about(self.folder)
         self._commands = _read_commands(os.path.join(self.folder, "commands"))
+
+    def answers_for(self, areas: Iterable[str]) -> None:
+        """From now on it is asked for these areas only; recorded for all of them, it answers as its machine did."""
+        self.is_live = set(areas) <= self._areas
 
     def read(self, path: str) -> Text:
         full = self._resolve(path)
@@ -301,15 +329,17 @@ class RecordingHost:
 
     is_live = True
 
-    def __init__(self, folder: str, hostname: str, taken: str, host: Optional[LiveHost] = None) -> None:
+    def __init__(
+        self, folder: str, hostname: str, taken: str, host: Optional[LiveHost] = None, areas: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
         self._host = host or LiveHost()
-        self._commands: Dict[Tuple[str, ...], int] = {}
+        self._commands: Set[Tuple[str, ...]] = set()
         self._copied: Set[str] = set()
         os.makedirs(os.path.join(folder, "files"), exist_ok=True)
         os.makedirs(os.path.join(folder, "commands"), exist_ok=True)
         with open(os.path.join(folder, "capture.json"), "w", encoding="utf-8") as about:
-            json.dump({"format": 1, "hostname": hostname, "taken": taken}, about)
+            json.dump({"format": 1, "hostname": hostname, "taken": taken, "areas": sorted(areas)}, about)
 
     def read(self, path: str) -> Text:
         text = self._host.read(path)
@@ -327,10 +357,11 @@ class RecordingHost:
 
     def exists(self, path: str) -> bool:
         found = self._host.exists(path)
-        if found and os.path.isfile(self._host.root + path):
+        full = self._host.root + path
+        if found and os.path.isfile(full) and os.path.getsize(full) <= _SMALL_BYTES:
             self.read(path)
         elif found:
-            # Not opened: that would wake a device.
+            # Not opened: that would wake a device, and a program is no news.
             self._note_name(path)
         return found
 
@@ -355,10 +386,10 @@ class RecordingHost:
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
         result = self._host.run(argv, deadline_s)
-        if not result.unknown:
-            number = self._commands.setdefault(tuple(argv), len(self._commands))
-            with open(os.path.join(self.folder, "commands", "%04d.json" % number), "w", encoding="utf-8") as out:
-                json.dump({"argv": list(argv), "rc": result.rc, "stdout": result.stdout, "stderr": result.stderr}, out)
+        # As files: what changes is recorded as it was first.
+        if tuple(argv) not in self._commands:
+            write_command(os.path.join(self.folder, "commands", "%04d.json" % len(self._commands)), argv, result)
+            self._commands.add(tuple(argv))
         return result
 
     def _note_name(self, path: str) -> None:
@@ -494,7 +525,21 @@ def _capture_top(scratch: str) -> str:
     return inside[0] if len(inside) == 1 else scratch
 
 
-def _read_about(folder: str) -> Dict[str, Any]:
+def write_command(path: str, argv: Sequence[str], result: Result) -> None:
+    """Record a command and what it gave; ``unknown`` is there when it gave no answer (missing, hung)."""
+    data: Dict[str, Any] = {"argv": list(argv), "rc": result.rc, "stdout": result.stdout, "stderr": result.stderr}
+    if result.unknown:
+        data["unknown"] = result.unknown
+    text = json.dumps(data, ensure_ascii=False)
+    if len(text.encode("utf-8", "replace")) > COMMAND_LIMIT_BYTES:
+        reason = "%s printed more than a capture holds" % argv[0]
+        text = json.dumps({"argv": list(argv), "rc": -1, "stdout": "", "stderr": "", "unknown": reason})
+    with open(path, "w", encoding="utf-8", errors="replace") as out:
+        out.write(text)
+
+
+def _read_about(folder: str) -> Tuple[Dict[str, Any], Set[str]]:
+    """What a capture says of itself, and the areas that it was taken for."""
     path = os.path.join(folder, "capture.json")
     text = LiveHost().read(path) if not os.path.islink(path) else Unknown("is a symbolic link")
     if not isinstance(text, str):
@@ -505,7 +550,11 @@ def _read_about(folder: str) -> Dict[str, Any]:
         raise CaptureError("%s: capture.json: %s" % (folder, error)) from error
     if not isinstance(about, dict) or about.get("format") != 1:
         raise CaptureError("%s: capture.json: only format 1 is known" % folder)
-    return {key: _clean(value) for key, value in about.items()}
+    areas = about.get("areas")
+    return (
+        {key: _clean(value) for key, value in about.items()},
+        {_clean(name) for name in areas} if isinstance(areas, list) else set(),
+    )
 
 
 def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:
@@ -514,14 +563,31 @@ def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:
         path = os.path.join(folder, name)
         if not name.endswith(".json") or os.path.islink(path):
             continue
-        text = LiveHost().read(path)
         try:
-            data = json.loads(text if isinstance(text, str) else "")
+            data = json.loads(_command_text(path))
             key = tuple(_clean(word) for word in data["argv"])
-            commands[key] = Result(int(data["rc"]), _clean(data["stdout"]), _clean(data.get("stderr", "")))
+            said = [_clean(data.get(name, "")) for name in ("stderr", "unknown")]
+            commands[key] = Result(int(data["rc"]), _clean(data["stdout"]), *said)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise CaptureError("%s: not a recorded command: %s" % (path, error)) from error
     return commands
+
+
+def _command_text(path: str) -> str:
+    """The JSON of one recorded command: one object of texts.  A long one with much else in it wants our memory."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            data = _read_up_to(fd, COMMAND_LIMIT_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        finally:
+            os.close(fd)
+    except OSError:
+        return ""
+    text = (data or b"").decode("utf-8", "replace")
+    if len(text) > READ_LIMIT_BYTES:
+        outside = _JSON_TEXT.sub("", text.replace("\\\\", "").replace('\\"', ""))
+        return text if len(outside) < READ_LIMIT_BYTES else ""
+    return text
 
 
 def _clean(word: Any) -> str:

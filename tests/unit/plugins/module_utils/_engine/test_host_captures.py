@@ -157,6 +157,20 @@ def test_a_broken_command_is_named(tmp_path: Path, text: str) -> None:
         CaptureHost(str(capture(tmp_path / "c", **{"0007": text})))
 
 
+def test_a_command_that_wants_our_memory_is_refused(tmp_path: Path) -> None:
+    """Ten megabytes of one text are read, of lists in lists they are not."""
+    head = '{"argv": ["a"], "rc": 0, "stdout": "'
+    long = capture(tmp_path / "long", a=head + r"\\" * 4_000_000 + r"\"" + '"}')
+    assert len(CaptureHost(str(long)).run(["a"]).stdout) == 4_000_001
+    junks = ("[]," * 3_000_000 + "[]", "[" * 9_000_000, r'["\""],' * 2_000_000 + "[]", "9" * 9_000_000)
+    for number, junk in enumerate(junks):
+        folder = capture(tmp_path / str(number), a=head + '", "junk": [' + junk + "]}")
+        started = time.monotonic()
+        with pytest.raises(CaptureError, match=r"a\.json: not a recorded command"):
+            CaptureHost(str(folder))
+        assert time.monotonic() - started < 2
+
+
 def test_what_commands_say_can_be_written_as_utf8(tmp_path: Path) -> None:
     text = '{"argv": ["a", "\\ud800"], "rc": 0, "stdout": "\\udfff", "stderr": null}'
     host = CaptureHost(str(capture(tmp_path / "c", **{"0": text})))
@@ -451,8 +465,59 @@ def test_commands_replay_the_same(tmp_path: Path) -> None:
     commands = [["sh", "-c", "echo größe; echo err >&2; exit 3"], ["true"], ["no-such-tool"], ["printf", r"\377"]]
     live = [recording.run(argv) for argv in commands]
     replay = CaptureHost(str(tmp_path))
-    assert [replay.run(argv) for argv in commands if argv != ["no-such-tool"]] == [r for r in live if not r.unknown]
-    assert isinstance(replay.run(["no-such-tool"]).text(), Unknown)
+    assert [replay.run(argv) for argv in commands] == live
+    assert replay.run(["no-such-tool"]).unknown == "no-such-tool is not installed"
+
+
+def test_a_command_that_hung_replays_as_hung(tmp_path: Path) -> None:
+    recording = RecordingHost(str(tmp_path), "h", "t")
+    assert recording.run(["sleep", "60"], deadline_s=0.1).unknown == "sleep hung: no answer in 0.1 s"
+    assert CaptureHost(str(tmp_path)).run(["sleep", "60"]).unknown == "sleep hung: no answer in 0.1 s"
+
+
+def test_a_command_that_is_run_again_is_recorded_as_it_was_first(tmp_path: Path) -> None:
+    recording = RecordingHost(str(tmp_path / "capture"), "h", "t")
+    count = ["sh", "-c", 'echo >>"$0"; wc -l <"$0"', str(tmp_path / "counter")]
+    assert [recording.run(count).stdout.strip() for _ in range(2)] == ["1", "2"]
+    assert CaptureHost(str(tmp_path / "capture")).run(count).stdout.strip() == "1"
+
+
+def test_a_long_log_of_the_kernel_replays_whole(tmp_path: Path) -> None:
+    recording = RecordingHost(str(tmp_path), "h", "t")
+    argv = ["sh", "-c", 'yes "é \\ "quoted" \t line of the kernel" | head -c 15000000']
+    live = recording.run(argv)
+    assert len(live.stdout) > 10_000_000
+    assert CaptureHost(str(tmp_path)).run(argv) == live
+
+
+def test_output_that_no_capture_holds_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "COMMAND_LIMIT_BYTES", 1000)
+    recording = RecordingHost(str(tmp_path), "h", "t")
+    assert recording.run(["printf", "%2000d", "1"]).ok
+    assert "more than a capture holds" in CaptureHost(str(tmp_path)).run(["printf", "%2000d", "1"]).unknown
+
+
+def test_a_capture_answers_as_a_host_for_what_it_was_taken_for(tmp_path: Path) -> None:
+    RecordingHost(str(tmp_path / "a"), "h", "t", areas=["block_queue", "platform"])
+    host = CaptureHost(str(tmp_path / "a"))
+    assert not host.is_live
+    for areas, is_live in ((["platform"], True), (["platform", "xfs_volumes"], False), ([], True)):
+        host.answers_for(areas)
+        assert host.is_live is is_live
+    for about in (ABOUT, '{"format": 1, "areas": "platform"}', '{"format": 1, "areas": {"platform": 1}}'):
+        sparse = CaptureHost(str(capture(tmp_path / str(len(about)), about=about)))
+        sparse.answers_for(["platform"])
+        assert not sparse.is_live
+
+
+def test_a_program_that_is_only_looked_for_is_not_copied(tmp_path: Path) -> None:
+    (tmp_path / "world/sbin").mkdir(parents=True)
+    (tmp_path / "world/sbin/tool").write_bytes(bytes(1 << 20))
+    recording = RecordingHost(str(tmp_path / "capture"), "h", "t", LiveHost(str(tmp_path / "world")))
+    assert recording.exists("/sbin/tool")
+    replay = CaptureHost(str(tmp_path / "capture"))
+    assert replay.exists("/sbin/tool")
+    assert isinstance(replay.read("/sbin/tool"), Unknown)
 
 
 def test_a_device_is_not_opened_to_record_that_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
