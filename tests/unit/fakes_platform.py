@@ -76,6 +76,8 @@ class Model:
     rate: str
     says: Mapping[str, str] = field(default_factory=dict)
     has_margins: bool = True
+    # Links that the chip has and the product does not use.
+    unused: tuple[int, ...] = ()
 
 
 def _says(name: str, architecture: str, memory_mib: int, bar_mib: int, limit_w: float, **more: str) -> dict[str, str]:
@@ -103,14 +105,15 @@ _T4 = {**_DEGREES, "temperature/memory_temp": "N/A", "temperature/gpu_temp_max_m
 _NO_FABRIC = {"fabric/state": "N/A", "fabric/status": "N/A", "fabric/cliqueId": "N/A", "fabric/clusterUuid": "N/A"}
 MODELS = {
     "h100": Model("10de:2330", "10de:16c1", "16@32.0", 131072, 18, "26.562 GB/s"),
-    "h100-nvl": Model("10de:2321", "10de:1839", "16@32.0", 131072, 12, "26.562 GB/s",
-                      {**_says("NVIDIA H100 NVL", "Hopper", 95830, 131072, 400), **_NO_FABRIC}),
+    "h100-nvl": Model("10de:2321", "10de:1839", "16@32.0", 131072, 18, "26.562 GB/s", {**_says(
+        "NVIDIA H100 NVL", "Hopper", 95830, 131072, 400), **_NO_FABRIC}, unused=(4, 5, 10, 11, 16, 17)),
     "a100": Model("10de:20b2", "10de:147f", "16@16.0", 131072, 12, "25 GB/s", {**_says(
         "NVIDIA A100-SXM4-80GB", "Ampere", 81920, 131072, 500), **_NO_FABRIC, **_DEGREES}, has_margins=False),
     "a100-pcie": Model("10de:20b5", "10de:1533", "16@16.0", 131072, 12, "25 GB/s", {**_says(
         "NVIDIA A100 80GB PCIe", "Ampere", 81920, 131072, 300), **_NO_FABRIC, **_DEGREES}, has_margins=False),
-    "a800": Model("10de:20f3", "10de:147f", "16@16.0", 131072, 8, "25 GB/s", {**_says(
-        "NVIDIA A800-SXM4-80GB", "Ampere", 81920, 131072, 400), **_NO_FABRIC, **_DEGREES}, has_margins=False),
+    "a800": Model("10de:20f3", "10de:147f", "16@16.0", 131072, 12, "25 GB/s", {**_says(
+        "NVIDIA A800-SXM4-80GB", "Ampere", 81920, 131072, 400), **_NO_FABRIC, **_DEGREES}, has_margins=False,
+        unused=(2, 5, 8, 11)),
     "t4": Model("10de:1eb8", "10de:12a2", "16@8.0", 256, 0, "", {**_says(
         "Tesla T4", "Turing", 15360, 256, 70), **_NO_FABRIC, **_T4, "persistence_mode": "Enabled"}, has_margins=False),
     "rtx4090": Model("10de:2684", "1458:40bf", "16@16.0", 256, 0, "", {**_says(
@@ -222,7 +225,7 @@ class PlatformHost(FakeHost):
         rows = [row._replace(value=values.get(row.path, row.value)) for row in base.rows]
         if not model.has_margins:
             rows = [row._replace(shown=row.path.replace("_tlimit_", "_")) for row in rows]
-        down = {*self.links.get("all", []), *self.links.get(index, [])}
+        down = {*model.unused, *self.links.get("all", []), *self.links.get(index, [])}
         lanes = [number not in down for number in range(model.links)]
         smi_model = cards.Model({}, "", model.links, model.rate, model.has_margins)
         return cards.Card(slot, smi_model, rows, lanes)

@@ -13,6 +13,7 @@ A row of tests/unit/cases/platform/*.yml has a ``name`` and
   can be read
 * ``says``, ``links``, ``silent``, ``later``: see fakes_platform.PlatformHost
 * ``answers``: command -> stdout, stderr, rc, unknown (why there is none); ``edits``: command -> [[text, other text], …]
+* ``log``: further messages of the kernel
 * ``capture``: instead of a host, command -> file below tests/corpus, or the text itself
 * ``findings``: those that the change makes, as ``level id subject`` with, where it matters, ``| part of what was observed``;
   ``gone``: those that it takes away
@@ -29,6 +30,7 @@ from tempfile import mkdtemp
 from typing import Any, Mapping
 
 import fakes_platform
+import fakes_platform_texts
 import yaml
 from fakes_pci import BUS, link, pair, set_acs
 from fakes_platform import MODELS, PlatformHost
@@ -47,7 +49,7 @@ HOSTS = {
 }
 KEYS = {
     "name", "host", "model", "want", "vm", "files", "symlinks", "bytes", "wires", "able", "acs", "drivers", "dead", "cut",
-    "says", "links", "silent", "later", "answers", "edits", "capture", "findings", "gone",
+    "says", "links", "silent", "later", "answers", "edits", "log", "capture", "findings", "gone",
 }  # fmt: skip
 VM = {"/sys/class/dmi/id/sys_vendor": "QEMU\n", "/sys/class/dmi/id/product_name": "Standard PC (Q35 + ICH9, 2009)\n"}
 
@@ -81,6 +83,10 @@ def host_of(row: Mapping[str, Any], root: Path) -> Host:
     host.later = row.get("later", {})
     empty = {"stdout": "", "stderr": "", "rc": 0, "unknown": ""}
     host.answers = {words: Result(**{**empty, **about}) for words, about in row.get("answers", {}).items()}
+    if "log" in row:
+        stamp = "2026-11-29T23:%02d:00+00:00 gpu01 kernel: %s\n"
+        more = "".join(stamp % (minute, message) for minute, message in enumerate(row["log"]))
+        host.answers["journalctl -k"] = Result(0, fakes_platform_texts.KERNEL_LOG + more, "")
     host.edits = {words: [(old, new) for old, new in pairs] for words, pairs in row.get("edits", {}).items()}
     return host
 

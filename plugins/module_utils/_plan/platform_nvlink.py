@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from .._engine.values import Finding, Unknown
 from .._tables import rows
-from .platform_common import Card, cards, has_nvswitch, known, number, smi_gpus
+from .platform_common import Card, cards, known, number, smi_gpus
 
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
@@ -30,8 +30,8 @@ def judge(want: Want, have: Have) -> List[Finding]:
     findings: List[Finding] = []
     for card in found:
         if card.address in links:
-            findings += _links(have, card, links[card.address], links)
-    findings += _uneven(found, links)
+            findings += _links(card, links[card.address], links)
+    findings += _uneven(found, links) + _silent(have, found)
     for card in found:
         if card.gpu is not None:
             findings += _fabric(have, card)
@@ -55,22 +55,42 @@ def links_of(have: Have, found: List[Card]) -> Dict[str, Any]:
     return links
 
 
+def _silent(have: Have, found: List[Card]) -> List[Finding]:
+    """A run that hung or failed, though the same tool told of GPUs that have NVLink.  Not asked is no silence."""
+    reason = have["nvlinks"].reason if isinstance(have["nvlinks"], Unknown) else ""
+    is_hung = "hung" in reason and not reason.startswith("not ")
+    is_failed = reason.startswith(("error", "exit")) and isinstance(have["topo"], Unknown)
+    if not (is_hung or is_failed) or not any(expected_links(card) for card in found):
+        return []
+    return [
+        Finding(
+            "platform.nvidia-smi-hung" if is_hung else "platform.nvlink-unseen", "fail" if is_hung else "warn", "host", "an answer",
+            Unknown(reason), "these GPUs have NVLink, and whether it is up cannot be told",
+            "nvidia-smi nvlink -s; ps -eo pid,stat,wchan,args | grep nvidia; dmesg | grep -iE 'nvrm|xid'", _MANUAL,
+        )
+    ]  # fmt: skip
+
+
 def expected_links(card: Card) -> Optional[int]:
     return card.model.nvlink.links if card.model and card.model.nvlink else None
 
 
-def _links(have: Have, card: Card, seen: Any, all_links: Mapping[str, Any]) -> List[Finding]:
+def is_bridged(card: Card) -> bool:
+    """A card that is joined to its sisters by a bridge on top; the others stand on a board with its switches."""
+    return card.model is not None and card.model.nvlink is not None and "bridge" in card.model.nvlink.via
+
+
+def _links(card: Card, seen: Any, all_links: Mapping[str, Any]) -> List[Finding]:
     wanted = expected_links(card)
     findings = _errors(card, seen)
     if wanted is None or seen.state == "mig" or not known(seen.active):
         return findings
-    is_bridged = card.model is not None and card.model.nvlink is not None and "bridge" in card.model.nvlink.via
-    if seen.active == 0 and is_bridged:
+    if seen.active == 0 and is_bridged(card):
         # A card without a bridge is one that was bought so, unless its sisters have theirs.
         has_sisters = any(known(other.active) and other.active for other in all_links.values())
         return findings + [_no_bridge(card, "warn" if has_sisters else "info")]
     if seen.active < wanted:
-        findings.append(_inactive(have, card, seen, wanted))
+        findings.append(_inactive(card, seen, wanted))
     rate = card.model.nvlink.rate_gbs if card.model and card.model.nvlink else 0
     slow = [one for one in seen.rates_gb_s if one < rate * _SLOW_SHARE]
     if slow:
@@ -78,7 +98,7 @@ def _links(have: Have, card: Card, seen: Any, all_links: Mapping[str, Any]) -> L
     return findings
 
 
-def _inactive(have: Have, card: Card, seen: Any, wanted: int) -> Finding:
+def _inactive(card: Card, seen: Any, wanted: int) -> Finding:
     is_sure = card.model is not None and rows.is_verified(card.model, "nvlink.links")
     down = sorted(index for index, link in seen.links.items() if link.is_active is False)
     numbers = ", ".join(map(str, down[:18]))
@@ -86,8 +106,9 @@ def _inactive(have: Have, card: Card, seen: Any, wanted: int) -> Finding:
         "platform.nvlink-inactive", "fail" if is_sure else "warn", card.address, "%d active links" % wanted,
         "%d active%s" % (seen.active, "; inactive: " + numbers if down else ""),
         "traffic between GPUs goes over the links that are left, or over PCIe: a collective runs at the pace of this GPU",
-        "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; dmesg | grep -iE 'nvlink|xid'; then reset all GPUs "
-        "together" if has_nvswitch(have) else "nvidia-smi nvlink -s; reseat the bridge; dmesg | grep -iE 'nvlink|xid'",
+        "nvidia-smi nvlink -s; reseat the bridge; dmesg | grep -iE 'nvlink|xid'" if is_bridged(card)
+        else "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; dmesg | grep -iE 'nvlink|xid'; then reset all GPUs "
+        "together (nvidia-smi --gpu-reset)",
         card.model.source if card.model else _MANUAL,
     )  # fmt: skip
 
@@ -149,17 +170,18 @@ def _fabric(have: Have, card: Card) -> List[Finding]:
     state, status = card.gpu.fabric_state, card.gpu.fabric_status
     if not known(state):
         return []
-    is_done = str(state).lower() == "completed" and (not known(status) or str(status).lower() in ("success", "n/a"))
+    # The status is an error word of NVML where the fabric could not be joined.
+    failed = (
+        status.reason.partition(": ")[2] if isinstance(status, Unknown) and status.reason.startswith("error") else ""
+    )
+    said = failed or (str(status) if known(status) else "")
+    is_done = str(state).lower() == "completed" and said.lower() in ("success", "")
     health = [name for name, word in card.gpu.fabric_health.items()
               if name not in ("summary", "partition_assigned") and str(word).lower() in ("true", "degraded", "yes")]  # fmt: skip
     if is_done and not health:
         return []
     waits = str(state).lower() in ("in progress", "not started") and have["fabric"].mode == 1
-    observed = "%s%s%s" % (
-        state,
-        ", " + str(status) if known(status) else "",
-        "; " + ", ".join(health) if health else "",
-    )
+    observed = "; ".join([", ".join(word for word in (str(state), said) if word), *health])
     return [
         Finding(
             "platform.nvlink-fabric", "info" if waits else "fail", card.address, "Completed, Success", observed,
