@@ -124,17 +124,16 @@ def _dkms(have: Have) -> List[Finding]:
     kernel = have["driver"].kernel
     if isinstance(told, Unknown):
         return []
-    ours = [entry for entry in told.entries if entry.module.startswith("nvidia")]
+    running = list(told.of(str(kernel)))
     findings = [
         Finding(
             "platform.dkms-note", "warn", "dkms %s/%s" % (entry.module, entry.version), "installed", entry.note[:160],
             "another module of this name exists or differs from the built one, so which of them is loaded is a matter of order",
             "modinfo -F filename nvidia shows which; remove the package of the other", "dkms(8)",
         )
-        for entry in ours if entry.note and entry.kernel == kernel
+        for entry in running if entry.note
     ]  # fmt: skip
-    running = [entry for entry in ours if entry.kernel == kernel]
-    if ours and known(kernel) and running and not any(entry.state == "installed" for entry in running):
+    if running and not any(entry.is_installed for entry in running):
         findings.append(
             Finding(
                 "platform.dkms-not-installed", "fail", "dkms", "installed for %s" % kernel,

@@ -14,6 +14,7 @@ from typing import Any, List, Mapping
 from .._engine.values import Finding, Unknown
 from .._tables import gpus as catalogue
 from .platform_common import Card, cards, has_nvswitch, known, smi_gpus, tables_of
+from .platform_nvlink import is_bridged
 
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
@@ -45,8 +46,7 @@ def _nvlinks(want: Want, have: Have, topo: Any) -> List[Finding]:
     if seen and not bonds and _is_board(want, found):
         return [_down("host", "NV# between GPUs", "all pairs meet over PCIe: %s" % ", ".join(sorted(seen)))]
     # Some of several cards may have a bridge.
-    is_bridged = any(card.model and card.model.nvlink and "bridge" in card.model.nvlink.via for card in found)
-    outside = [] if is_bridged else _outside(topo, names)
+    outside = [] if any(is_bridged(card) for card in found) else _outside(topo, names)
     if outside:
         return [
             _down(_address(have, name), "NV# to its peers", "%s meets all others over PCIe, which are joined by %s"
