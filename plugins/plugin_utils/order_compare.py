@@ -45,8 +45,22 @@ from .order_parts import VIRTUAL_NICS, is_at_least, is_cpu, iso_date, nic_ids, n
 from .order_serials import SCRUBBED, is_scrubbed, serial_lines
 
 DMI, DMIDECODE, SYSFS, IPMI, CPUINFO = "DMI", "dmidecode", "sysfs", "IPMI or Redfish", "CPU"
-# Findings that are about what was ordered; all others are notes.
-COUNTED_FINDINGS = ("platform.link-", "platform.nvlink-")
+# Faults of the hardware itself, by the beginnings of their names; all other findings are notes.
+COUNTED_FINDINGS = (
+    "platform.link-",
+    "platform.nvlink-",
+    "platform.nvswitch-",
+    "platform.gpu-missing",
+    "platform.gpu-lost",
+    "platform.gpu-error",
+    "platform.device-dead",
+    "platform.ecc-uncorrectable",
+    "platform.row-remap-failure",
+    "platform.unrepairable-memory",
+    "platform.memory-missing",
+    "platform.supply-lost",
+    "platform.sources-contradict",
+)
 
 
 def compare_host(

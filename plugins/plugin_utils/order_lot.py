@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .fleet_report import Document, natural
@@ -15,6 +15,8 @@ from .order import Order, OrderedHost, ordered_hosts
 from .order_compare import COUNTED_FINDINGS, compare_host, notes_of
 from .order_lines import VERDICTS, Line, named, part, several, text
 from .order_serials import is_scrubbed, lot_serial_lines
+
+OBSERVATION = "Observation"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Rules:
     def accepts(self, line: Line) -> bool:
         if line.verdict == "ok":
             return True
-        if line.kind == "unseen":
+        if line.kind in ("unseen", "observation"):
             return self.unseen_is == "accept"
         return {"unknown": self.unknown_is, "extra": self.extra_is}.get(line.verdict, "refuse") == "accept"
 
@@ -48,7 +50,9 @@ class Seen:
 
     @property
     def hardware(self) -> Mapping[str, Any]:
-        return part(self.report["host_facts"], "hardware") if self.report else {}
+        """What is known of its parts; empty when that is nothing at all."""
+        found = part(self.report["host_facts"], "hardware") if self.report else {}
+        return found if _says_anything(found) else {}
 
     @property
     def findings(self) -> list[Document]:
@@ -74,11 +78,6 @@ class HostResult:
     # Why it is taken for this host of the order.
     known_by: str = ""
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether nothing speaks against it but what could not be seen."""
-        return not self.is_accepted and all(line.verdict in ("ok", "unknown") for line in self.lines)
-
 
 @dataclass(frozen=True)
 class LotResult:
@@ -97,9 +96,7 @@ def judge_lot(order: Order, seen: Sequence[Seen], rules: Rules) -> LotResult:
     hosts.sort(key=lambda host: natural(host.name))
     lines = [*_unseen(ordered, hosts, order), *_surplus(hosts), *_twice(hosts)]
     if not seen:
-        lines.append(
-            Line("Hosts", several(len(ordered), "host"), "none", "short", (), "no host was looked at", "unseen")
-        )
+        lines.append(Line("Hosts", several(len(ordered), "host"), "none", "short", (), "no host was looked at"))
     lines += lot_serial_lines(order.serials, _hardware_by_name(hosts))
     is_accepted = all(host.is_accepted for host in hosts) and all(rules.accepts(line) for line in lines)
     counts = {"hosts": len(hosts), "accepted": sum(host.is_accepted for host in hosts), "ordered": len(ordered)}
@@ -111,11 +108,15 @@ def judge_host(seen: Seen, wanted: OrderedHost | None, known_by: str, odd: Seque
     if wanted is None:
         words = "its name is not in the order: correct it there, or name its class in acceptance_class"
         lines.append(Line("Host", "not in the order", seen.own_name or seen.name, "extra", (), words, "surplus"))
-    if not seen.hardware:
-        words = seen.why or "the report holds no hardware: it is of an older version, or a capture without it"
-        lines.append(Line("Observation", "a look at the host", "none", "unknown", (), words, "observation"))
+    compared = []
     if wanted is not None:
-        lines += compare_host(wanted, seen.hardware, seen.findings, rules.counted_findings)
+        compared = compare_host(wanted, seen.hardware, seen.findings, rules.counted_findings)
+    if not seen.hardware:
+        words = seen.why or "nothing of its parts could be seen: the capture holds none of them"
+        lines.append(Line(OBSERVATION, "a look at the host", "none", "unknown", (), words, "observation"))
+        # All of this is unknown for that one reason.
+        compared = [replace(line, kind="observation") if line.verdict == "unknown" else line for line in compared]
+    lines += compared
     lines = lines or [Line("Order", "something of this host", "nothing", "unknown", (), "the order says nothing of it")]
     notes = notes_of(seen.findings, rules.counted_findings)
     name = wanted.name if wanted is not None and wanted.name else seen.name
@@ -254,13 +255,32 @@ def worst_verdict(lines: Sequence[Line]) -> str:
     return max((line.verdict for line in lines), key=VERDICTS.index, default="ok")
 
 
+def _says_anything(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_says_anything(one) for one in value.values())
+    # An empty list says that there is none.
+    return value is not None
+
+
+def refused(lines: Sequence[Line], rules: Rules) -> list[tuple[Line, int]]:
+    """The lines that are not accepted, the gravest first; those that say the same are one, with their number."""
+    found = [line for line in lines if not rules.accepts(line)]
+    found = [line for line in found if line.kind != "observation" or line.item == OBSERVATION]
+    together: dict[tuple[str, str, str], list[Line]] = {}
+    for line in sorted(found, key=lambda line: -VERDICTS.index(line.verdict)):
+        together.setdefault((line.verdict, line.kind, line.words or line.item), []).append(line)
+    return [(same[0], len(same)) for same in together.values()]
+
+
 def why_refused(result: HostResult | LotResult, rules: Rules, most: int = 6) -> list[str]:
     """What is not accepted, a sentence each, the gravest first."""
-    lines = [line for line in result.lines if not rules.accepts(line)]
-    lines.sort(key=lambda line: -VERDICTS.index(line.verdict))
     said = [
-        "%s: %s" % (line.item, line.words or "ordered %s, delivered %s" % (line.ordered, line.delivered))
-        for line in lines
+        "%s%s: %s" % (line.item, " and %d more" % (count - 1) if count > 1 else "", reason(line))
+        for line, count in refused(result.lines, rules)
     ]
     more = ["and %d more" % (len(said) - most)] if len(said) > most else []
     return said[:most] + more
+
+
+def reason(line: Line) -> str:
+    return line.words or "ordered %s, delivered %s" % (line.ordered, line.delivered)
