@@ -140,13 +140,15 @@ def setpci(root: Path, argv: Sequence[str]) -> Result:
 
 
 def capability(data: bytes, name: str) -> int | None:
-    """Offset of PCI Express or of ACS."""
-    place = data[0x34] if name == "CAP_EXP" else 0x100
+    """Offset of a capability by its name in setpci."""
+    is_plain = name == "CAP_EXP"
+    wanted = {"CAP_EXP": 0x10, "ECAP_ACS": ACS, "ECAP_REBAR": REBAR}[name]
+    place = data[0x34] if is_plain else 0x100
     while place:
         head = int.from_bytes(data[place : place + 4], "little")
-        if (head & 0xFF, name) == (0x10, "CAP_EXP") or (head & 0xFFFF, name) == (ACS, "ECAP_ACS"):
+        if head & (0xFF if is_plain else 0xFFFF) == wanted:
             return place
-        place = head >> 8 & 0xFF if name == "CAP_EXP" else head >> 20
+        place = head >> 8 & 0xFF if is_plain else head >> 20
     return None
 
 
@@ -160,3 +162,10 @@ def set_acs(data: bytes, control: int) -> bytes:
     start = capability(data, "ECAP_ACS")
     assert start is not None, "a function without ACS"
     return data[: start + 6] + control.to_bytes(2, "little") + data[start + 8 :]
+
+
+def set_bar(data: bytes, now_mib: int, most_mib: int) -> bytes:
+    """A configuration space whose (one) BAR that can be resized has other sizes."""
+    start = capability(data, "ECAP_REBAR")
+    assert start is not None, "a function without BARs that can be resized"
+    return data[: start + 4] + _bar(0, [(now_mib, most_mib)]) + data[start + 12 :]

@@ -119,6 +119,8 @@ MODELS = {
     "rtx4090": Model("10de:2684", "1458:40bf", "16@16.0", 256, 0, "", {**_says(
         "NVIDIA GeForce RTX 4090", "Ada Lovelace", 24564, 256, 450), **_NO_FABRIC, "ecc_mode/current_ecc": "Disabled",
         "ecc_mode/pending_ecc": "Disabled"}),
+    "v100": Model("10de:1db6", "10de:124a", "16@8.0", 32768, 0, "", {**_says(
+        "Tesla V100-PCIE-32GB", "Volta", 32768, 32768, 250), **_NO_FABRIC, **_DEGREES}, has_margins=False),
     "b200": Model("10de:2901", "10de:1999", "16@32.0", 262144, 18, "53.125 GB/s",
                   _says("NVIDIA B200", "Blackwell", 183359, 262144, 1000)),
     # No row of the catalogue has this id.

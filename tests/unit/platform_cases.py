@@ -8,13 +8,14 @@ A row of tests/unit/cases/platform/*.yml has a ``name`` and
 * ``host``: make (the default), make_one, make_hgx of fakes_platform; ``model``: one of its MODELS; ``want``
 * ``vm``: the host is a virtual machine
 * ``files``: path -> text, null to remove it; ``symlinks``: path -> target; ``bytes``: path -> numbers
-* ``wires``: address -> the link now (``8@32.0``); ``able``: address -> what that end can do; ``acs``: address -> control word
+* ``wires``: address -> the link now (``8@32.0``); ``able``: address -> what that end can do; ``acs``: address -> control word;
+  ``bars``: address -> MiB now and at most of a BAR that can be resized
 * ``drivers``: address -> driver; ``dead``: addresses whose configuration space reads as all ones; ``cut``: bytes of it that
   can be read
 * ``says``, ``links``, ``silent``, ``later``: see fakes_platform.PlatformHost
 * ``answers``: command -> stdout, stderr, rc, unknown (why there is none); ``edits``: command -> [[text, other text], …]
 * ``log``: further messages of the kernel
-* ``capture``: instead of a host, command -> file below tests/corpus, or the text itself
+* ``capture``: instead of a host, command -> file below tests/corpus, or the text itself; path -> text
 * ``findings``: those that the change makes, as ``level id subject`` with, where it matters, ``| part of what was observed``;
   ``gone``: those that it takes away
 
@@ -32,7 +33,7 @@ from typing import Any, Mapping
 import fakes_platform
 import fakes_platform_texts
 import yaml
-from fakes_pci import BUS, link, pair, set_acs
+from fakes_pci import BUS, link, pair, set_acs, set_bar
 from fakes_platform import MODELS, PlatformHost
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.platform import AREA
@@ -48,7 +49,7 @@ HOSTS = {
     "make_hgx": fakes_platform.RAILS,
 }
 KEYS = {
-    "name", "host", "model", "want", "vm", "files", "symlinks", "bytes", "wires", "able", "acs", "drivers", "dead", "cut",
+    "name", "host", "model", "want", "vm", "files", "symlinks", "bytes", "wires", "able", "acs", "bars", "drivers", "dead", "cut",
     "says", "links", "silent", "later", "answers", "edits", "log", "capture", "findings", "gone",
 }  # fmt: skip
 VM = {"/sys/class/dmi/id/sys_vendor": "QEMU\n", "/sys/class/dmi/id/product_name": "Standard PC (Q35 + ICH9, 2009)\n"}
@@ -111,6 +112,10 @@ def capture(root: Path, commands: Mapping[str, str]) -> CaptureHost:
     (root / "commands").mkdir(parents=True)
     (root / "capture.json").write_text(json.dumps({"format": 1, "hostname": "gpu01", "taken": "2026-11-30T06:00:00Z"}))
     for number, (words, text) in enumerate(commands.items()):
+        if words.startswith("/"):
+            (root / ("files" + words)).parent.mkdir(parents=True, exist_ok=True)
+            (root / ("files" + words)).write_text(text)
+            continue
         place = ROOT / "tests/corpus" / text if len(text) < 200 and "\n" not in text else None
         said = place.read_bytes().decode("utf-8", "replace") if place and place.is_file() else text
         about = {"argv": words.split(" "), "rc": 0, "stdout": said, "stderr": ""}
@@ -182,6 +187,8 @@ def _change_bus(host: PlatformHost, row: Mapping[str, Any]) -> None:
         host.set_config(address, bytes(data))
     for address, control in row.get("acs", {}).items():
         host.set_config(address, set_acs(host.config(address), control))
+    for address, sizes in row.get("bars", {}).items():
+        host.set_config(address, set_bar(host.config(address), *sizes))
     for address, driver in row.get("drivers", {}).items():
         host.drive(address, driver)
     for address in row.get("dead", []):
