@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compact descriptions of captures, written out as the folders that ``CaptureHost`` replays.
 
-``files``     path to text, to ``{corpus: kind/file, replace: {old: new}}`` or to ``{vpd: {name: …, V3: …}}`` (a card's
-              vital product data); null is an empty folder
+``files``     path to text or to ``{vpd: {name: …, V3: …}}`` (a card's vital product data); null is an empty folder
 ``links``     path to the target of a symbolic link
 ``pci``       devices in sysfs, the way from the root bus in ``at``: ``pci0000:15/0000:15:01.0/0000:19:00.0``;
               ``id`` vendor:device, ``class``, ``driver``, ``node``, ``link`` as [lanes, GT/s] now and at most
 ``units``     what ``systemctl show`` says of NVIDIA's units, by name
-``commands``  ``argv``, ``rc``, ``stdout`` (text or corpus) and ``stderr``
+``commands``  ``argv``, ``rc``, ``stdout`` (a text) and ``stderr``
 ``later``     files as they read the second time, for counters that grow
+
+A text is one, or ``{corpus: kind/file, replace: {old: new}, until: words}``, or ``{repeat: times, text: …, then: …}``.
 """
 
 from __future__ import annotations
@@ -61,14 +62,16 @@ def write(about: Mapping[str, Any], folder: Path) -> Path:
 
 
 def text_of(said: Any) -> str:
-    """A text, or a sample of the corpus with some words replaced."""
+    """A text, or a sample of the corpus with some words replaced, cut off or repeated."""
     if isinstance(said, str):
         return said
+    if "repeat" in said:
+        return str(said["text"]) * int(said["repeat"]) + str(said.get("then", ""))
     text = (CORPUS / said["corpus"]).read_text(encoding="utf-8", errors="replace")
     for old, new in said.get("replace", {}).items():
         assert old in text, (said["corpus"], old)
         text = text.replace(old, new)
-    return text
+    return text.partition(said["until"])[0] if "until" in said else text
 
 
 class Later(CaptureHost):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, List, Mapping, Optional
 
 from .._engine.values import Finding
-from .platform_common import cards, known, number
+from .platform_common import Card, cards, known, number
 
 Want = Mapping[str, Any]
 # Gives what was observed where it is a fault, else None.
@@ -24,6 +24,7 @@ _RESET = (
     "drain the GPU, stop what holds it open (nvidia-persistenced, dcgm), then nvidia-smi --gpu-reset -i %s; else reboot"
 )
 _MANUAL = "nvidia-smi manual"
+_OPTIONAL = ("platform.ecc-off",)
 _MEMORY = "NVIDIA GPU Memory Error Management guide"
 
 
@@ -47,10 +48,16 @@ def judge(want: Want, have: Mapping[str, Any]) -> List[Finding]:
             observed = check.look(card.gpu, want) if card.gpu is not None else None
             if observed is not None:
                 fix = check.fix.replace("%s", card.address)
+                level = "info" if check.id in _OPTIONAL and _has_optional_ecc(card) else check.level
                 findings.append(
-                    Finding(check.id, check.level, card.address, check.expected, observed, check.why, fix, check.source)
+                    Finding(check.id, level, card.address, check.expected, observed, check.why, fix, check.source)
                 )
     return findings
+
+
+def _has_optional_ecc(card: Card) -> bool:
+    """A card that is sold without ECC and may turn it on: off is in order there."""
+    return card.model is not None and card.model.ecc == "optional"
 
 
 def _reset(gpu: Any, _want: Want) -> Optional[str]:
