@@ -61,7 +61,7 @@ def _crowd(placed: Mapping[int, List[str]], nodes: List[int]) -> Finding:
 def _far(want: Want, have: Have, placed: Mapping[int, List[str]]) -> List[Finding]:
     """Nodes with GPUs and without a NIC of GPU traffic, or without an NVMe, though the host has some elsewhere."""
     named = set(want["rdma_devices"])
-    nics = [device for device in have["network"].nics if device.name in named or not named]
+    nics = [nic for nic in have["network"].nics if not named or named & {nic.name, *(port.name for port in nic.ports)}]
     nvme = [device for device in have["devices"] if device.kind == "nvme"]
     findings: List[Finding] = []
     for what, devices, level in (("RDMA NIC", nics, "warn" if named else "info"), ("NVMe", nvme, "info")):

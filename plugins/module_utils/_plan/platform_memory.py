@@ -29,7 +29,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
     modules = have["dmi"].modules
     findings = _empty_nodes(have)
     if isinstance(modules, Unknown):
-        return findings
+        return findings + _unseen(want, modules)
     populated = [one for one in modules if one.is_populated is True and number(one.size_mib) > 0]
     installed_mib = int(sum(number(one.size_mib) for one in populated))
     is_real = have["virtualization"] in ("none", None) and not any(_is_virtual(one) for one in populated)
@@ -130,6 +130,18 @@ def _missing(have: Have, installed_mib: int) -> List[Finding]:
             "platform.memory-missing", "warn", "memory", "about %d MiB" % installed_mib, "%d MiB usable" % usable,
             "the kernel has clearly less than the modules hold: mirroring, a disabled module, or memory given away at boot",
             "dmesg | grep -i memory; cat /proc/cmdline; look at the BIOS for mirroring and disabled modules", _SMBIOS,
+        )
+    ]  # fmt: skip
+
+
+def _unseen(want: Want, reason: Unknown) -> List[Finding]:
+    if not want["memory_gib"]:
+        return []
+    return [
+        Finding(
+            "platform.memory-installed", "warn", "memory", "%d GiB" % want["memory_gib"], reason,
+            "the modules cannot be seen, so whether all of them are there is unknown",
+            "dmidecode -t memory as root; install dmidecode", _SMBIOS,
         )
     ]  # fmt: skip
 

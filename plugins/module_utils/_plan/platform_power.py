@@ -21,6 +21,8 @@ _GUIDE = "sizing formula of the guide (R05): (GPU x 1.8 + CPU x 1.5) x 1.3; its 
 
 def judge(want: Want, have: Have) -> List[Finding]:
     power = have["power"]
+    if isinstance(power.supplies, Unknown) and want["supplies"]:
+        return [_unseen(want["supplies"], power.supplies)]
     supplies = [] if isinstance(power.supplies, Unknown) else list(power.supplies)
     findings = [_lost(one) for one in supplies if one.is_ok is False or (one.is_present is False and want["supplies"])]
     present = [one for one in supplies if one.is_present is not False]
@@ -47,6 +49,14 @@ def _too_few(wanted: int, present: int) -> Finding:
     return Finding(
         "platform.supply-count", "fail", "power", "%d supplies" % wanted, "%d supplies" % present,
         "fewer supplies than this host should have: it has less power and less redundancy", _FIX, "platform_supplies",
+    )  # fmt: skip
+
+
+def _unseen(wanted: int, reason: Unknown) -> Finding:
+    return Finding(
+        "platform.supply-count", "warn", "power", "%d supplies" % wanted, reason,
+        "the supplies cannot be seen, so whether one is lost is unknown",
+        "ipmitool sdr type 'Power Supply'; modprobe ipmi_si ipmi_devintf; install ipmitool", _IPMI,
     )  # fmt: skip
 
 

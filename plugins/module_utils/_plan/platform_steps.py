@@ -63,6 +63,8 @@ def render_unit(want: Want, have: Have) -> str:
         "# Managed by gpufleet.host.platform: changes made here are put back.",
         "[Unit]",
         "Description=ACS control bits and read requests of GPUs, as gpufleet.host keeps them",
+        # A disk may be booted in a virtual machine, where ACS has to stay on.
+        "ConditionVirtualization=no",
         "After=systemd-modules-load.service",
         "Before=nvidia-persistenced.service nvidia-fabricmanager.service",
         "",
@@ -90,7 +92,14 @@ def judge(want: Want, have: Have) -> List[Finding]:
         return [
             _refused("setpci", "not installed", "the registers are written with setpci of pciutils", "install pciutils")
         ]
-    unseen = [port["address"] for port in have["acs_ports"] if isinstance(port["write"], Unknown)]
+    lockdown = have["firmware"].lockdown
+    if known(lockdown) and lockdown != "none":
+        return [
+            _refused("a kernel that is not locked down", lockdown, "a locked-down kernel takes no writes to the configuration "
+                     "space, and setpci does not say so", "switch ACS off in the BIOS; lockdown comes with Secure Boot")
+        ]  # fmt: skip
+    ports = have["acs_ports"] if want["acs"] == "off" else []
+    unseen = [port["address"] for port in ports if isinstance(port["write"], Unknown)]
     unseen += [address for address, write in have["read_requests"].items() if isinstance(write, Unknown)]
     return [_unseen(unseen)] if unseen else []
 
