@@ -153,14 +153,3 @@ captures:
   type: list
   elements: dict
 """
-
-from ansible.module_utils.basic import AnsibleModule
-
-
-def main() -> None:
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    module.fail_json(msg="order_acceptance runs on the controller: its action plugin is missing there")
-
-
-if __name__ == "__main__":
-    main()
