@@ -30,7 +30,8 @@ def judge(want: Want, have: Have) -> List[Finding]:
     ports = list(network.ports)
     for port in ports:
         findings += _port(want, port)
-    findings += [_absent(name) for name in want["rdma_devices"] if not any(_is(name, port) for port in ports)]
+    missing = [name for name in want["rdma_devices"] if not any(_is(name, port) for port in ports)]
+    findings += [_absent(name, network.devices) for name in missing]
     findings += _rates(network) + _growth(have) + [_complaint(text) for text in network.complaints]
     findings += _gid_indexes(want, ports)
     return findings + _qos(want, network, ports)
@@ -70,9 +71,11 @@ def _unknown(port: Any) -> Finding:
     )  # fmt: skip
 
 
-def _absent(name: str) -> Finding:
+def _absent(name: str, devices: Any) -> Finding:
+    is_unseen = isinstance(devices, Unknown)
     return Finding(
-        "platform.rdma-absent", "fail", name, "an RDMA device of this name", "none",
+        "platform.rdma-unknown" if is_unseen else "platform.rdma-absent", "warn" if is_unseen else "fail", name,
+        "an RDMA device of this name", devices if is_unseen else "none",
         "platform_rdma_devices names it as one that carries the traffic of GPUs",
         "rdma link; lsmod | grep mlx5_ib; names move with udev's rdma-persistent-naming.rules", _SYSFS,
     )  # fmt: skip
