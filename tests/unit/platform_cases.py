@@ -17,7 +17,7 @@ A row of tests/unit/cases/platform/*.yml has a ``name`` and
 * ``log``: further messages of the kernel
 * ``capture``: instead of a host, command -> file below tests/corpus, or the text itself; path -> text
 * ``findings``: those that the change makes, as ``level id subject`` with, where it matters, ``| part of what was observed``;
-  ``gone``: those that it takes away
+  ``gone``: those that it takes away; ``whole``: the findings are all that there are
 
 An id is written without ``platform.``.
 """
@@ -50,7 +50,7 @@ HOSTS = {
 }
 KEYS = {
     "name", "host", "model", "want", "vm", "files", "symlinks", "bytes", "wires", "able", "acs", "bars", "drivers", "dead", "cut",
-    "says", "links", "silent", "later", "answers", "edits", "log", "capture", "findings", "gone",
+    "says", "links", "silent", "later", "answers", "edits", "log", "capture", "findings", "gone", "whole",
 }  # fmt: skip
 VM = {"/sys/class/dmi/id/sys_vendor": "QEMU\n", "/sys/class/dmi/id/product_name": "Standard PC (Q35 + ICH9, 2009)\n"}
 
@@ -96,15 +96,12 @@ def fresh(row: Mapping[str, Any], root: Path) -> PlatformHost:
     kind, model = row.get("host", "make"), row.get("model", "h100")
     assert model in MODELS
     threads, switches = {"make": (4, 1), "make_one": (4, 0), "make_hgx": (8, 4)}[kind]
-    if MODELS[model].links and "NVSwitch" not in row.get("host", "") and model in NO_SWITCH:
-        switches = 0
-    return fakes_platform.build(
-        root, HOSTS[kind], model, threads, 0 if model in NO_SWITCH or not MODELS[model].links else switches
-    )
+    has_switch = MODELS[model].links > 0 and model not in BRIDGED
+    return fakes_platform.build(root, HOSTS[kind], model, threads, switches if has_switch else 0)
 
 
-# Cards that are joined by bridges or not at all.
-NO_SWITCH = ("h100-nvl", "a100-pcie")
+# Cards that bridges join, and no NVSwitch.
+BRIDGED = ("h100-nvl", "a100-pcie")
 
 
 def capture(root: Path, commands: Mapping[str, str]) -> CaptureHost:
@@ -143,7 +140,8 @@ def _base(kind: str, model: str) -> tuple[str, ...]:
 def check(row: Mapping[str, Any], root: Path) -> list[Finding]:
     """The findings of a row, after they were compared."""
     found = judge(host_of(row, root), want_of(row.get("want")))
-    before = [] if "capture" in row else list(_base(row.get("host", "make"), row.get("model", "h100")))
+    is_whole = "capture" in row or row.get("whole")
+    before = [] if is_whole else list(_base(row.get("host", "make"), row.get("model", "h100")))
     after = [short(finding) for finding in found]
     wanted = [text.partition(" | ")[0] for text in row["findings"]]
     new = sorted(text for text in after if text not in before)
@@ -176,7 +174,9 @@ def _change_files(host: PlatformHost, row: Mapping[str, Any]) -> None:
 
 def _change_bus(host: PlatformHost, row: Mapping[str, Any]) -> None:
     for address, wire in row.get("wires", {}).items():
-        _attributes(host, address, {name: text for name, text in link(wire, wire).items() if name.startswith("current")})
+        _attributes(
+            host, address, {name: text for name, text in link(wire, wire).items() if name.startswith("current")}
+        )
     for address, wire in row.get("able", {}).items():
         _attributes(host, address, {name: text for name, text in link(wire, wire).items() if name.startswith("max")})
         data = bytearray(host.config(address))
