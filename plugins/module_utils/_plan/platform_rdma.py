@@ -173,6 +173,11 @@ def _growth(have: Have) -> List[Finding]:
 
 
 def _complaint(text: str) -> Finding:
+    if text.endswith("is not installed"):
+        return Finding(
+            "platform.rdma-complaint", "info", "rdma", "the tools of rdma-core", text[:300],
+            "devices and states are seen without it; MTUs are not", "install ibverbs-utils (libibverbs-utils)", _SYSFS,
+        )  # fmt: skip
     return Finding(
         "platform.rdma-complaint", "warn", "rdma", "no complaint", text[:300],
         "a tool could not tell all: adapters that it would have listed after this are not in the report",
