@@ -18,15 +18,12 @@ from .pci_registers import LinkEnd
 from .pci_tree import Way
 
 # The forms that tell most first.
-_COMMANDS = (
-    ("lspci", "-vvv"),
-    ("lspci", "-vvvnn"),
-    ("lspci", "-vvnn"),
-    ("lspci", "-vv"),
-    ("lspci", "-nnv"),
-    ("lspci", "-v"),
-    ("lspci", "-nn"),
-    ("lspci",),
+_COMMANDS = tuple(
+    ("lspci", *options.split())
+    for options in (
+        *("-vvv", "-vvvnn", "-nnvvv", "-vvv -nn", "-nn -vvv", "-Dvvv", "-D -vvv", "-xxxvvv", "-vvvxxxx", "-xxxx -vvv"),
+        *("-vvnn", "-nnvv", "-vv -nn", "-vv", "-nnv", "-vnn", "-nnk", "-v", "-Dnn", "-D -nn", "-nn", "-D", ""),
+    )
 )
 
 
