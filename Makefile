@@ -58,6 +58,7 @@ bench: setup ## Compare with playbooks of stock modules: speed, and who notices 
 
 docs: setup-dev ## Renew the role tables and docs/tables.md, and write the module reference to docs/reference
 	@python -m tools.role_tables
+	@python -m tools.order_schema
 	@python -m tools.tables_page
 	@tools/reference.sh
 

@@ -19,6 +19,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.tuning import AREAS as TUNING
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import valid_want
@@ -26,6 +27,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 # Variables of others may begin as ours do (kernel_version), so only what looks like a slip is refused.
 CLOSENESS = 0.85
+AUDITS = ("node_audit", "node_audit_tuning")
 
 
 class ActionModule(ActionBase):
@@ -37,18 +39,21 @@ class ActionModule(ActionBase):
         if name != "node_capture":
             # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
             args["run"] = args.get("run") or os.environ.get("GPUFLEET_JOURNAL_RUN", "")
-        wants = args.get("wants") if name in ("node_audit", "node_capture") else {name: want_of(args)}
+        wants = args.get("wants") if name in (*AUDITS, "node_capture") else {name: want_of(args)}
         try:
             refuse_slips(variables)
             for area, want in (wants or {}).items():
                 refuse_impossible(area, want)
         except ValueError as error:
             return dict(result, failed=True, msg=str(error))
-        if name == "node_audit" and args.get("areas") is None:
+        if name in AUDITS and args.get("areas") is None:
             args["areas"] = chosen_areas(
                 list(wants or {}), variables.get("ansible_run_tags", []), variables.get("ansible_skip_tags", [])
             )
-        result.update(self._execute_module(module_name=self._task.action, module_args=args, task_vars=task_vars))
+        if args.get("capture"):
+            args["capture"] = where_people_are(str(args["capture"]))
+        module = smallest_form(name, args.get("areas") or [], self._task.action)
+        result.update(self._execute_module(module_name=module, module_args=args, task_vars=task_vars))
         if "report" in result and not args.get("capture"):
             # The inventory's name is what people know a host by; its own name is among the facts.
             result["report"]["host"] = variables.get("inventory_hostname", result["report"]["host"])
@@ -56,6 +61,17 @@ class ActionModule(ActionBase):
             # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work.
             result.update(failed=False, warnings=[*result.get("warnings", []), result["msg"]])
         return result
+
+
+def where_people_are(capture: str) -> str:
+    """A relative path from the working directory: a module of a local connection does not start there."""
+    path = Path(capture).expanduser()
+    return str(path.absolute()) if path.exists() else capture
+
+
+def smallest_form(name: str, areas: Iterable[str], action: str) -> str:
+    """The module that is sent: the audit comes in two sizes, since a host pays for what it is sent."""
+    return "gpufleet.host.node_audit_tuning" if name == "node_audit" and not set(areas) - set(TUNING) else action
 
 
 def want_of(args: Mapping[str, Any]) -> dict[str, Any]:

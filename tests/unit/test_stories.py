@@ -14,7 +14,7 @@ import yaml
 from fake_module import Ended, Module
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.platform import AREA
-from ansible_collections.gpufleet.host.plugins.module_utils._engine import whole
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door, whole
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, MemoHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Finding, Report
 from ansible_collections.gpufleet.host.plugins.modules import node_audit
@@ -59,7 +59,7 @@ def test_an_audit_of_the_capture_reports_it(name: str, tmp_path: Path, monkeypat
     """As playbooks/audit.yml does with -e capture=…, with the drawing's facts."""
     about = story.load(story.STORIES / f"{name}.yml")
     folder = story.write(about, tmp_path / "capture")
-    monkeypatch.setattr(node_audit, "AnsibleModule", Module)
+    monkeypatch.setattr(audit_door, "AnsibleModule", Module)
     Module.params, Module.check_mode = {"wants": {"platform": about.get("want", {})}, "capture": str(folder)}, False
     with pytest.raises(Ended) as end:
         node_audit.main()

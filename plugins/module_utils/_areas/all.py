@@ -9,18 +9,7 @@ from __future__ import annotations
 from typing import Dict
 
 from .._engine.engine import Area
-from . import block_queue, kernel_settings, mysql_isolation, numa_slices, platform, xfs_volumes
+from . import platform, tuning
 
-AREAS: Dict[str, Area] = {
-    area.name: area
-    for area in (
-        # First what the machine is, since all else stands on it.
-        platform.AREA,
-        kernel_settings.AREA,
-        block_queue.AREA,
-        xfs_volumes.AREA,
-        numa_slices.AREA,
-        # After the slices, since a database is kept out of them.
-        mysql_isolation.AREA,
-    )
-}
+# First what the machine is, since all else stands on it.
+AREAS: Dict[str, Area] = {platform.AREA.name: platform.AREA, **tuning.AREAS}

@@ -2,20 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The area platform: hardware, firmware and driver as they are, judged per model.
-
-What it takes is half of all our code.  It is imported only where the area is wanted, since a host pays for each import
-at each audit (docs/decisions/0006).
-"""
+"""The area platform: hardware, firmware and driver as they are, judged per model."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, Mapping
 
 from .._engine.engine import Area
 from .._engine.host import Host, remembered
-from .._engine.values import Finding, Step
-from .._observe import pci
+from .._observe import hardware, pci, pci_writes
+from .._plan import platform, platform_steps
 
 SPEC: Dict[str, Any] = {
     "gpu_match": {
@@ -74,17 +70,8 @@ SPEC: Dict[str, Any] = {
 }
 
 
-def check_want(want: Mapping[str, Any]) -> None:
-    from .._plan import platform
-
-    platform.check_want(want)
-
-
 def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
     """All subjects, what the two kinds of steps would change, and the unit that does it again at each boot."""
-    from .._observe import hardware, pci_writes
-    from .._plan import platform_steps
-
     match = want["gpu_match"] or []
     have = dict(remembered(host, "hardware", match, lambda: hardware.observe(host, match)))
     have.update(pci_writes.observe(host, have, want["max_read_request_bytes"]))
@@ -93,31 +80,13 @@ def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
     return have
 
 
-def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
-    from .._plan import platform
-
-    return platform.plan(want, have)
-
-
-def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
-    from .._plan import platform
-
-    return platform.judge(want, have)
-
-
-def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
-    from .._plan import platform
-
-    return platform.adopt(have)
-
-
 AREA = Area(
     name="platform",
     role="platform",
     spec=SPEC,
-    check_want=check_want,
+    check_want=platform.check_want,
     observe=observe,
-    plan=plan,
-    judge=judge,
-    adopt=adopt,
+    plan=platform.plan,
+    judge=platform.judge,
+    adopt=platform.adopt,
 )

@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Callable
 
@@ -14,6 +18,7 @@ import fakes_platform
 import pytest
 from fake_module import Ended, Module
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.modules import node_audit, node_capture
@@ -38,10 +43,10 @@ def report(**options: Any) -> dict[str, Any]:
 @pytest.fixture
 def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     def choose(host: Any) -> None:
-        for module in (node_audit, node_capture):
+        for module in (audit_door, node_capture):
             monkeypatch.setattr(module, "AnsibleModule", Module)
             monkeypatch.setattr(module, "LiveHost", lambda: host)
-        monkeypatch.setattr(node_audit, "Journal", lambda: Journal(str(tmp_path / "world")))
+        monkeypatch.setattr(audit_door, "Journal", lambda: Journal(str(tmp_path / "world")))
 
     return choose
 
@@ -108,3 +113,165 @@ def test_a_capture_gives_the_report_of_its_host(
     assert set(host.asked) == asked, "taking a capture asks what an audit asks"
     replayed = report(wants=WANTS, capture=str(tmp_path / "c.tar.gz"))
     assert json.dumps(replayed, indent=1) == json.dumps(live, indent=1)
+
+
+# Scrubbing
+
+# What is of one machine on the fake host, and the places that are given more of it.
+HOSTNAME = "gpu01.cluster.example.net"
+SECRETS = [
+    "gpu01", "cluster.example.net", "A479911X3822143", "80CE012A4B1000", "GPU-1ab00000-0000-4000-8000-00000000000",
+    "a088:c203:00b9:6e0", "a088c20300b96e0", "a288:c2ff:fe49:", "0a14:000", "10.20.0.", "S64HNE0R60012", "MT2310X00ABC",
+    "3f0b7a4e5cc8ed118000b83fd2abcdef", "48-b0-2d-ff-ff-12-34-56", "b8:3f:d2:ab:cd:e", "b83fd2abcde",
+    "c7c3a21e-9d2c-4f0e-8f0a-5e1f6f0c0d0e", "9b1deb4d3b7d4bad9bdd2b0d7b3dcb6d", "10.31.4.", "nfs7", "hunter2",
+]  # fmt: skip
+# Fields of a report that are names of one machine.
+NAMES = {"serial", "uuid", "hostname", "host", "id", "cmdline"}
+DSN = bytes.fromhex("563412ffff2db048")
+
+
+def named(host: Any) -> None:
+    """Names of this machine in every place where one was seen on real ones."""
+    texts = {
+        "/proc/sys/kernel/hostname": "gpu01\n",
+        "/etc/hostname": HOSTNAME + "\n",
+        "/etc/machine-id": "9b1deb4d3b7d4bad9bdd2b0d7b3dcb6d\n",
+        "/proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=c7c3a21e-9d2c-4f0e-8f0a-5e1f6f0c0d0e ip=10.31.4.7::10.31.4.1:"
+        "255.255.255.0:gpu01:ens1f0:off BOOTIF=01-b8-3f-d2-ab-cd-e0 iommu=pt\n",
+        "/proc/self/mountinfo": "25 1 8:2 / / rw - ext4 /dev/sda2 rw\n30 25 0:40 / /data rw - nfs4 nfs7:/export rw,addr=10.31.4.9\n",
+    }
+    for path, text in texts.items():
+        host.put(path, text)
+    for rail in fakes_platform.RAILS[0], fakes_platform.RAILS[4]:
+        number = str(rail.node)
+        config = host.config(rail.gpu)
+        # After the last capability, as the chain of the fake leaves room.
+        place = len(config) - 64
+        chain = next(at for at in range(0x100, place, 4) if is_last(config, at))
+        changed = bytearray(config)
+        changed[chain : chain + 4] = (int.from_bytes(config[chain : chain + 4], "little") | place << 20).to_bytes(4, "little")
+        changed[place : place + 12] = (0x00010003).to_bytes(4, "little") + DSN
+        host.set_config(rail.gpu, bytes(changed))
+        host.put("/sys/bus/pci/devices/%s/class" % rail.nic, "0x020700\n")
+        vpd = b"\x82\x08\0ConnectX\x90" + bytes([len(FIELDS), 0]) + FIELDS + b"\x78"
+        Path(host.root, "sys/bus/pci/devices", rail.nic, "vpd").write_bytes(vpd)
+        controller = "/sys/devices/nvme%s/" % number
+        for name, text in {"model": "SAMSUNG MZQL23T8", "serial": "S64HNE0R60012" + number, "firmware_rev": "GDC5602Q"}.items():
+            host.put(controller + name, text + "\n")
+        host.link_to("/sys/class/nvme/nvme" + number, "../.." + controller[4:-1])
+        host.put("/sys/block/nvme%sn1/size" % number, "1000\n")
+        host.put("/sys/block/nvme%sn1/dev" % number, "259:%s\n" % number)
+        host.put(
+            "/run/udev/data/b259:" + number,
+            "S:disk/by-id/nvme-SAMSUNG_MZQL23T8_S64HNE0R60012{0}_1\nS:disk/by-id/nvme-eui.36344830526001200025384500000{0}99\n"
+            "E:ID_SERIAL=SAMSUNG_MZQL23T8_S64HNE0R60012{0}_1\nE:ID_SERIAL_SHORT=S64HNE0R60012{0}\nE:ID_MODEL=SAMSUNG MZQL23T8\n"
+            "E:ID_WWN=eui.36344830526001200025384500000{0}99\n".format(number),
+        )
+    host.edits["journalctl -k"] = [(
+        "gpu01 kernel: nvidia-nvswitch0: using MSI\n",
+        "gpu01 kernel: nvidia-nvswitch0: using MSI\n"
+        "2026-11-29T22:10:21+00:00 gpu01 kernel: mlx5_core 0000:18:00.0 eth0: MAC b8:3f:d2:ab:cd:e0 password=hunter2\n"
+        "2026-11-29T22:10:21+00:00 gpu01 systemd[1]: Hostname set to <gpu01.cluster.example.net>.\n"
+        "2026-11-29T22:10:22+00:00 gpu01 kernel: nfs: server nfs7.cluster.example.net not responding, 10.31.4.9\n",
+    )]  # fmt: skip
+
+
+FIELDS = b"PN\x10MCX75310AAS-NEATSN\x0cMT2310X00ABCV3\x203f0b7a4e5cc8ed118000b83fd2abcdefVA\x0bSMDL=SW_MNG"
+
+
+def is_last(config: bytes, place: int) -> bool:
+    head = int.from_bytes(config[place : place + 4], "little")
+    return bool(head) and head >> 20 == 0 and head & 0xFFFF in (0x0001, 0x0015)
+
+
+def everything(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """All names, targets and contents of a capture; texts of commands as they were printed."""
+    for place in sorted(folder.rglob("*")):
+        name = str(place.relative_to(folder))
+        yield name, name.encode()
+        if place.is_symlink():
+            yield name, os.readlink(place).encode()
+        elif place.is_file() and name.startswith("commands/"):
+            yield name, "\n".join(map(str, json.loads(place.read_text()).values())).encode()
+        elif place.is_file():
+            yield name, place.read_bytes()
+
+
+def unpacked(path: Path, to: Path) -> Path:
+    with tarfile.open(path) as tar:
+        tar.extractall(to, filter="data")
+    return to
+
+
+def hits(folder: Path, words: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, data in everything(folder):
+        for word in words:
+            if word.lower().encode() in data.lower():
+                found.setdefault(word, []).append(name)
+    return found
+
+
+@pytest.fixture
+def scrubbed(
+    use: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[Path, dict[str, Any]]]:
+    host = fakes_platform.make(tmp_path / "world")
+    named(host)
+    use(host)
+    monkeypatch.setattr(node_capture.socket, "gethostname", lambda: HOSTNAME)
+
+    def take(name: str, **options: Any) -> tuple[Path, dict[str, Any]]:
+        ended(node_capture.main, wants=WANTS, dest=str(tmp_path / name), **options)
+        return tmp_path / name, report(wants=WANTS)
+
+    return take
+
+
+def test_no_name_of_a_host_leaves_in_a_scrubbed_capture(scrubbed: Any, tmp_path: Path) -> None:
+    whole, _live = scrubbed("whole.tar.gz", scrub=False)
+    planted = hits(unpacked(whole, tmp_path / "whole"), SECRETS)
+    assert {word for word in SECRETS if word not in planted} <= {"a088c20300b96e0", "48-b0-2d-ff-ff-12-34-56", "b83fd2abcde"}
+    clean, _live = scrubbed("clean.tar.gz")
+    folder = unpacked(clean, tmp_path / "clean")
+    assert hits(folder, SECRETS) == {}
+    assert not any(DSN in data for _name, data in everything(folder))
+    assert any(DSN in data for _name, data in everything(tmp_path / "whole"))
+    about = json.loads((folder / "capture.json").read_text())
+    assert about["scrubbed"] is True
+    assert re.fullmatch(r"host-[0-9a-f]{8}\.example\.org", about["hostname"])
+
+
+def test_a_scrubbed_capture_gives_the_report_of_its_host_but_for_names(scrubbed: Any, tmp_path: Path) -> None:
+    clean, live = scrubbed("clean.tar.gz")
+    replayed = report(wants=WANTS, capture=str(clean))
+    assert replayed["host_facts"]["hardware"]["gpus"][0]["uuid"] != live["host_facts"]["hardware"]["gpus"][0]["uuid"]
+    assert re.fullmatch("serial-[0-9a-f]{10}", replayed["host_facts"]["hardware"]["system"]["serial"])
+    assert without_names(replayed) == without_names(live)
+    text = json.dumps(replayed)
+    assert [word for word in SECRETS if word in text] == []
+
+
+def test_a_thing_has_one_stand_in_in_a_capture_and_another_in_the_next(scrubbed: Any, tmp_path: Path) -> None:
+    names = []
+    for number in "12":
+        path, _live = scrubbed(number + ".tar.gz")
+        facts = report(wants=WANTS, capture=str(path))["host_facts"]
+        drives = [drive["serial"] for drive in facts["hardware"]["nvme"]]
+        assert [disk["serial"] for disk in facts["disks"]] == drives
+        assert [disk["id"] for disk in facts["disks"]][0].endswith("MZQL23T8_%s_1" % drives[0])
+        folder = unpacked(path, tmp_path / number)
+        uuids = {
+            re.findall("GPU-[0-9a-f-]{36}", (folder / "files/proc/driver/nvidia/gpus" / gpu["address"] / "information").read_text())[0]
+            for gpu in facts["hardware"]["gpus"]
+        }  # fmt: skip
+        assert len(uuids) == 2
+        names.append({*drives, *uuids, facts["hostname"], *(dimm["serial"] for dimm in facts["hardware"]["dimms"])})
+        assert len(names[-1]) == 2 + 2 + 1 + 16
+    assert not names[0] & names[1]
+
+
+def without_names(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: bool(item) if key in NAMES else without_names(item) for key, item in value.items()}
+    return [without_names(item) for item in value] if isinstance(value, list) else value

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 from fake_module import Ended, Module
 
-from ansible_collections.gpufleet.host.plugins.module_utils._engine import door, engine
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door, door, engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, Lock
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Report, Step, StepResult
 from ansible_collections.gpufleet.host.plugins.modules import node_audit, node_revert
@@ -37,7 +37,7 @@ def ended(main: Callable[[], None], check: bool = False, **options: Any) -> Any:
 def test_audit_check_apply_and_revert(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = every_area.sample(name)
     host = sample.make(tmp_path)
-    for module in (door, node_audit, node_revert):
+    for module in (door, audit_door, node_revert):
         monkeypatch.setattr(module, "AnsibleModule", Module)
         monkeypatch.setattr(module, "LiveHost", lambda: host)
         monkeypatch.setattr(module, "Journal", lambda: Journal(str(tmp_path)))

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door import (
@@ -10,7 +12,9 @@ from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door impo
     refuse_impossible,
     refuse_slips,
     role_variables,
+    smallest_form,
     want_of,
+    where_people_are,
 )
 
 
@@ -62,3 +66,23 @@ def test_what_is_not_an_option_is_no_want() -> None:
 )
 def test_tags_choose_areas(run: list[str], skip: list[str], areas: list[str]) -> None:
     assert chosen_areas(["block_queue", "kernel_settings"], run, skip) == areas
+
+
+@pytest.mark.parametrize(
+    ("name", "areas", "sent"),
+    [
+        ("node_audit", ["kernel_settings", "xfs_volumes"], "node_audit_tuning"),
+        ("node_audit", ["platform", "kernel_settings"], "node_audit"),
+        ("node_audit_tuning", ["kernel_settings"], "node_audit_tuning"),
+        ("block_queue", [], "block_queue"),
+    ],
+)
+def test_the_smallest_form_is_sent(name: str, areas: list[str], sent: str) -> None:
+    assert smallest_form(name, areas, "gpufleet.host." + name) == "gpufleet.host." + sent
+
+
+def test_a_capture_is_looked_for_where_people_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpu07.tar.gz").touch()
+    assert where_people_are("gpu07.tar.gz") == str(tmp_path / "gpu07.tar.gz")
+    assert where_people_are("/on/the/host") == "/on/the/host"

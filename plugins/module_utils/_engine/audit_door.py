@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The door of the audit modules: their options, the report, the exit."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from typing import Any, Callable, Mapping, Sequence
+
+from ansible.module_utils.basic import AnsibleModule
+
+from . import whole
+from .door import bad_want_message, diff_of, host_report, new_run_id
+from .engine import Area
+from .host import CaptureError, CaptureHost, Host, LiveHost, MemoHost, open_capture
+from .journal import Journal
+from .values import BadWant, jsonable, readable
+
+Facts = Callable[[Host, Sequence[Mapping[str, Any]], Mapping[str, Any]], Mapping[str, Any]]
+
+
+def main(areas: Mapping[str, Area], host_facts: Facts) -> None:
+    """The whole life of an audit: exits the process.
+
+    :param areas: those that this module carries.
+    :param host_facts: makes what the report's drawing needs, of a host, the GPUs' match and the wants.
+    """
+    module = AnsibleModule(
+        argument_spec={
+            "wants": {"type": "dict", "required": True},
+            "allow_risk": {"type": "dict", "default": {}},
+            "areas": {"type": "list", "elements": "str"},
+            "capture": {"type": "path"},
+            "fail_on": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["changed", "pending_reboot", "drifted", "unknown", "blocked", "rolled_back", "failed"],
+                "default": [],
+            },
+            "facts": {"type": "bool", "default": True},
+            "gpu_match": {"type": "list", "elements": "dict", "default": []},
+            "run": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    scratch = tempfile.mkdtemp(prefix="gpufleet-") if module.params["capture"] else ""
+    try:
+        host: Host = _opened(module, scratch) if scratch else LiveHost()
+        audit(module, areas, host_facts, MemoHost(host), getattr(host, "about", {}))
+    except CaptureError as error:
+        module.fail_json(msg="capture: %s. Allowed: a folder or .tar.gz made by playbooks/capture.yml." % error)
+    finally:
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _opened(module: AnsibleModule, scratch: str) -> CaptureHost:
+    capture = open_capture(module.params["capture"], scratch)
+    areas = module.params["areas"]
+    capture.answers_for(module.params["wants"] if areas is None else areas)
+    return capture
+
+
+def audit(
+    module: AnsibleModule, known: Mapping[str, Area], host_facts: Facts, host: MemoHost, about: Mapping[str, Any]
+) -> None:
+    wants = {}
+    names = module.params["areas"] if module.params["areas"] is not None else list(module.params["wants"])
+    for name in names:
+        if name not in known or name not in module.params["wants"]:
+            module.fail_json(msg="areas: %r is not possible; allowed: %s" % (name, ", ".join(module.params["wants"])))
+        try:
+            wants[name] = whole.valid_want(known[name], module.params["wants"][name])
+        except BadWant as error:
+            module.fail_json(msg=bad_want_message(known[name], error))
+    areas = [known[name] for name in known if name in wants]
+    journal = None if module.params["capture"] else Journal()
+    reports = whole.audit(areas, wants, host, module.params["allow_risk"], journal)
+    report = host_report(reports, module.params["run"] or new_run_id(), "audit")
+    report["host"] = about.get("hostname", report["host"])
+    report["taken"] = about.get("taken", report["taken"])
+    if module.params["facts"]:
+        report["host_facts"] = readable(jsonable(host_facts(host, module.params["gpu_match"], wants)))
+    result = {
+        "changed": False,
+        "state": report["state"],
+        "to_apply": whole.to_apply(areas, reports),
+        "summary": whole.summary(reports),
+        "report": report,
+        "diff": diff_of([step for area in report["areas"].values() for step in area["steps"]]),
+    }
+    if report["state"] in module.params["fail_on"]:
+        module.fail_json(msg="the host is %s\n%s" % (report["state"], result["summary"]), **result)
+    module.exit_json(**result)
