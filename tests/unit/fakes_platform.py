@@ -323,8 +323,8 @@ def make_one(root: Path) -> PlatformHost:
 
 
 def make_hgx(root: Path) -> PlatformHost:
-    """A whole machine of today: 8 GPUs, 4 NVSwitches, 8 NICs, 192 threads."""
-    return build(root, RAILS, threads=96, switches=4)
+    """A whole board: 8 GPUs, 4 NVSwitches, 8 NICs; with fewer threads than real ones, of which each is many files."""
+    return build(root, RAILS, threads=8, switches=4)
 
 
 def build(root: Path, rails: Sequence[Rail], model: str = "h100", threads: int = 4, switches: int = 1) -> PlatformHost:

@@ -40,6 +40,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._areas.platform impo
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import whole
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, Host, MemoHost, Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Finding
+from ansible_collections.gpufleet.host.plugins.module_utils._tables import gpus
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests/unit/cases/platform"
@@ -201,3 +202,8 @@ def _change_bus(host: PlatformHost, row: Mapping[str, Any]) -> None:
 def _attributes(host: PlatformHost, address: str, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         host.put("/%s/%s/%s" % (BUS, address, name), text)
+
+
+def is_known(pci_id: str) -> bool:
+    """Whether the catalogue has a GPU of this PCI id."""
+    return bool(gpus.all_by_pci_id(pci_id))

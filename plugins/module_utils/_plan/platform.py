@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any, Dict, List, Mapping
 
 from .._engine.values import BadWant, Finding, Unknown
@@ -45,12 +46,15 @@ plan = platform_steps.plan
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PCI_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
+_HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]{2,6}")
 # What numbers may be: (lowest, highest).
 _RANGES = {
     "gpu_count": (0, 64), "temperature_max_c": (30, 120), "numa_nodes_per_socket": (1, 8),
     "idle_latency_max_us": (0, 10000), "memory_gib": (1, 65536), "supplies": (1, 16), "supply_capacity_w": (100, 20000),
     "cpu_tdp_w": (10, 2000), "gpu_power_factor": (1, 5), "cpu_power_factor": (1, 5), "power_reserve_factor": (1, 5),
 }  # fmt: skip
+# From here on two names are near each other (difflib's ratio).
+_ALIKE = 0.5
 _READ_REQUESTS = (128, 256, 512, 1024, 2048, 4096)
 
 
@@ -75,8 +79,7 @@ def check_want(want: Want) -> None:
     for index, row in enumerate(want["links"]):
         _check_link("links[%d]" % index, row, tables)
     for index, row in enumerate(want["gpu_match"]):
-        if not any(row.get(key) for key in ("vendor", "device", "class")):
-            raise BadWant("gpu_match[%d]" % index, row, "at least one of vendor, device and class")
+        _check_match("gpu_match[%d]" % index, row)
     for index, row in enumerate(want["accepted"]):
         if not row["id"].startswith("platform."):
             raise BadWant("accepted[%d].id" % index, row["id"], "the id of a finding of this area: platform.…")
@@ -107,6 +110,16 @@ def _accepted(want: Want, finding: Finding) -> Finding:
     return finding
 
 
+def _check_match(place: str, row: Mapping[str, Any]) -> None:
+    """A word that is no number would match nothing, and no GPU be missed."""
+    given = {key: str(row[key]) for key in ("vendor", "device", "class") if row.get(key)}
+    if not given:
+        raise BadWant(place, row, "at least one of vendor, device and class")
+    for key, word in given.items():
+        if not _HEX.fullmatch(word):
+            raise BadWant("%s.%s" % (place, key), word, "hexadecimal digits as lspci -nn shows them: 10de, 2330, 0302")
+
+
 def _check_link(place: str, row: Mapping[str, Any], tables: Any) -> None:
     name = row["device"]
     if not (
@@ -125,10 +138,14 @@ def _check_link(place: str, row: Mapping[str, Any], tables: Any) -> None:
 
 
 def _near(name: str, tables: Any) -> str:
-    words = set(catalogue.plain_name(name).replace("-", " ").split())
-    ranked = sorted(
-        ((len(words & set(catalogue.plain_name(row.name).replace("-", " ").split())), row.name) for row in tables.gpus),
-        key=lambda pair: -pair[0],
-    )
-    near = [found for score, found in ranked[:3] if score]
+    """The models whose names have most words in common with a name, and then most letters."""
+    given = catalogue.plain_name(name).replace("-", " ")
+    scores: Dict[str, float] = {}
+    for row in tables.gpus:
+        plain = catalogue.plain_name(row.name).replace("-", " ")
+        shared = len(set(given.split()) & set(plain.split()))
+        alike = SequenceMatcher(None, given, plain).ratio()
+        if shared or alike >= _ALIKE:
+            scores[row.name] = shared + alike
+    near = sorted(scores, key=lambda found: -scores[found])[:3]
     return "; nearest: %s" % ", ".join(near) if near else ""
