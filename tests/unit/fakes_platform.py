@@ -233,7 +233,7 @@ class PlatformHost(FakeHost):
         return cards.Card(slot, smi_model, rows, lanes)
 
     def _slot(self, address: str) -> slots.Slot:
-        wire = {name: self._line(address, name).split(" ")[0] for name in link("1@2.5", "1@2.5")}
+        wire = {name: self._line(address, name).split(" ", 1)[0] for name in link("1@2.5", "1@2.5")}
         node = self._line(address, "numa_node")
         return slots.Slot(
             address, int(node) if node.isdigit() else None, self._line(address, "local_cpulist"), "",
@@ -243,7 +243,7 @@ class PlatformHost(FakeHost):
 
     def _slot_gen(self, address: str) -> int:
         above = (self.readlink("/%s/%s" % (BUS, address)) or "").split("/")[-2]
-        return GENERATIONS[float(self._line(above, "max_link_speed").split(" ")[0])]
+        return GENERATIONS[float(self._line(above, "max_link_speed").split(" ", 1)[0])]
 
     def _link_values(self, slot: slots.Slot, model: Model) -> dict[str, str]:
         own, width = GENERATIONS[pair(model.wire)[1]], pair(model.wire)[0]
@@ -313,8 +313,8 @@ def _begins(words: str, start: str) -> bool:
 
 
 def make(root: Path) -> PlatformHost:
-    """Two rails, one on each socket."""
-    return build(root, (RAILS[0], RAILS[4]))
+    """Two rails, one on each socket of one core: all that there is, and few files of each kind."""
+    return build(root, (RAILS[0], RAILS[4]), threads=2)
 
 
 def make_one(root: Path) -> PlatformHost:

@@ -89,14 +89,14 @@ def host_of(row: Mapping[str, Any], root: Path) -> Host:
         stamp = "2026-11-29T23:%02d:00+00:00 gpu01 kernel: %s\n"
         more = "".join(stamp % (minute, message) for minute, message in enumerate(row["log"]))
         host.answers["journalctl -k"] = Result(0, fakes_platform_texts.KERNEL_LOG + more, "")
-    host.edits = {words: [(old, new) for old, new in pairs] for words, pairs in row.get("edits", {}).items()}
+    host.edits = {words: [tuple(pair) for pair in pairs] for words, pairs in row.get("edits", {}).items()}
     return host
 
 
 def fresh(row: Mapping[str, Any], root: Path) -> PlatformHost:
     kind, model = row.get("host", "make"), row.get("model", "h100")
     assert model in MODELS
-    threads, switches = {"make": (4, 1), "make_one": (4, 0), "make_hgx": (8, 4)}[kind]
+    threads, switches = {"make": (2, 1), "make_one": (4, 0), "make_hgx": (8, 4)}[kind]
     has_switch = MODELS[model].links > 0 and model not in BRIDGED
     return fakes_platform.build(root, HOSTS[kind], model, threads, switches if has_switch else 0)
 
@@ -149,9 +149,9 @@ def check(row: Mapping[str, Any], root: Path) -> list[Finding]:
     assert new == sorted(wanted), "\n".join(["", *(told(f) for f in found if short(f) in new)])
     assert sorted(text for text in before if text not in after) == sorted(row.get("gone", []))
     for text in row["findings"]:
-        head, bar, part = text.partition(" | ")
+        head, wanted, part = text.partition(" | ")
         seen = [str(finding.observed) for finding in found if short(finding) == head]
-        assert not bar or any(part in one for one in seen), (head, part, seen)
+        assert not wanted or any(part in one for one in seen), (head, part, seen)
     for finding in found:
         assert finding.why and finding.fix and finding.source and finding.subject, finding
     return found

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes_pci import BUS, DOWNSTREAM, ROOT_PORT, UPSTREAM, add, link, space
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, MemoHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
@@ -26,40 +26,6 @@ from ansible_collections.gpufleet.host.plugins.module_utils._observe.pci_registe
     Config,
     Express,
 )
-
-BUS = "sys/bus/pci/devices"
-ENDPOINT, ROOT_PORT, UPSTREAM, DOWNSTREAM = 0x0, 0x4, 0x5, 0x6
-CODES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5}
-
-
-def space(
-    ids: str = "10de:2330",
-    class_code: int = 0x030200,
-    port: int = ENDPOINT,
-    now: tuple[int, float] = (16, 32.0),
-    most: tuple[int, float] = (16, 32.0),
-    acs: tuple[int, int] | None = None,
-    size: int = 4096,
-) -> bytes:
-    """A configuration space with PCI Express at 0x60, AER at 0x100 and, when given, ACS at 0x148."""
-    data = bytearray(4096)
-    vendor, device = (int(word, 16) for word in ids.split(":"))
-    struct.pack_into("<HHHH", data, 0, vendor, device, 0x0406, 0x0010)
-    data[0x09:0x0C] = class_code.to_bytes(3, "little")
-    data[0x0E] = 1 if class_code >> 8 == 0x0604 else 0
-    if not data[0x0E]:
-        struct.pack_into("<HH", data, 0x2C, vendor, 0x16C1)
-    data[0x34] = 0x40
-    data[0x40:0x42] = bytes((0x01, 0x60))
-    lnkcap, lnksta = CODES[most[1]] | most[0] << 4, CODES[now[1]] | now[0] << 4
-    struct.pack_into("<BBHIHH", data, 0x60, 0x10, 0, 2 | port << 4, 0x1, 0x2930, 0)
-    struct.pack_into("<IHH", data, 0x6C, lnkcap, 0, lnksta)
-    struct.pack_into("<I", data, 0x100, 0x0001 | 2 << 16 | (0x148 << 20 if acs else 0))
-    struct.pack_into("<I", data, 0x104, 1 << 20)
-    struct.pack_into("<I", data, 0x110, 1 << 0 | 1 << 12)
-    if acs:
-        struct.pack_into("<IHH", data, 0x148, 0x000D | 1 << 16, *acs)
-    return bytes(data[:size])
 
 
 def read(data: bytes) -> Config:
@@ -79,25 +45,7 @@ class Machine:
         return MemoHost(LiveHost(str(self.root)))
 
     def add(self, path: str, config: bytes, attributes: dict[str, str] | None = None) -> str:
-        address = path.rsplit("/", 1)[-1]
-        folder = self.root / "sys/devices" / path
-        folder.mkdir(parents=True)
-        (folder / "config").write_bytes(config)
-        for name, text in (attributes or {}).items():
-            (folder / name).write_text(text, encoding="utf-8")
-        os.symlink("../../../devices/" + path, self.root / BUS / address)
-        return address
-
-
-def link(now: str, most: str) -> dict[str, str]:
-    width, speed = now.split("@")
-    max_width, max_speed = most.split("@")
-    return {
-        "current_link_width": width + "\n",
-        "current_link_speed": speed + " GT/s PCIe\n",
-        "max_link_width": max_width + "\n",
-        "max_link_speed": max_speed + " GT/s PCIe\n",
-    }
+        return add(self.root, path, config, attributes)
 
 
 ROOT_BUS = "pci0000:15/0000:15:01.0"
@@ -413,12 +361,12 @@ def test_bars_of_a_gpu() -> None:
     )
     bars = pci_attributes.parse_resource(text)
     assert isinstance(bars, tuple)
-    assert [(bar.index, bar.size_bytes, bar.has_address) for bar in bars] == [
+    assert [(one.index, one.size_bytes, one.has_address) for one in bars] == [
         (0, 16 << 20, True),
         (2, 1 << 40, True),
         (4, 32 << 20, False),
     ]
-    assert all(bar.is_64bit and bar.is_prefetchable and bar.is_memory for bar in bars)
+    assert all(one.is_64bit and one.is_prefetchable and one.is_memory for one in bars)
     assert isinstance(pci_attributes.parse_resource("junk\n"), Unknown)
     assert isinstance(pci_attributes.parse_resource(None), Unknown)
 
