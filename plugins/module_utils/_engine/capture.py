@@ -2,101 +2,37 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking a capture: recording what the areas ask of a host, scrubbed and packed."""
+"""Taking a capture: what was recorded is scrubbed and packed."""
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
-import re
 import tarfile
-from typing import Callable, Dict, List, Set
+from typing import Iterator, List, Set, Tuple
 
-_MAC = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
-_UUID = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![0-9A-Fa-f])")
-_MD_UUID = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{8}:){3}[0-9A-Fa-f]{8}(?![0-9A-Fa-f:])")
-_WWN = re.compile(r"(?<![0-9A-Za-z])(0x|(?:eui|naa|nvme|uuid)\.)([0-9A-Fa-f]{16,})")
-_IPV4 = re.compile(
-    r"(?<![0-9A-Za-z.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![0-9A-Za-z.])"
-)
-_IPV6 = re.compile(r"(?<![0-9A-Fa-f:.])(?:[0-9A-Fa-f]{1,4}:){2,7}(?::?[0-9A-Fa-f]{1,4})(?![0-9A-Fa-f:.])")
-_SERIAL_PROPERTY = re.compile(r"^E:(?:ID_SERIAL|ID_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL)=(.+)$", re.MULTILINE)
-_HARMLESS_ADDRESSES = {"127.0.0.1", "0.0.0.0", "::1"}
-_SHORTEST_SERIAL = 5
+from . import scrub_names
+from .host import Result, write_command
+from .scrub import Scrubber
+from .scrub_binary import scrubbed_vpd, without_device_serial
+from .stand_ins import StandIns
 
-
-class Scrubber:
-    """Replaces what names one machine by made-up words; the same thing gets the same word throughout."""
-
-    def __init__(self, salt: str, serials: Set[str]) -> None:
-        self.salt = salt
-        # The longest first, since a short serial is often part of a long one.
-        self.serials = sorted(serials, key=lambda word: (-len(word), word))
-
-    def __call__(self, text: str) -> str:
-        for serial in self.serials:
-            text = text.replace(serial, "serial-" + self._word(serial, 10))
-        for pattern, make in self._rules().items():
-            text = pattern.sub(lambda match, make=make: make(match), text)  # type: ignore[misc]
-        return text
-
-    def _rules(self) -> Dict[re.Pattern[str], Callable[[re.Match[str]], str]]:
-        return {
-            _UUID: lambda match: self._like(match.group(0)),
-            _MD_UUID: lambda match: self._like(match.group(0)),
-            _WWN: lambda match: match.group(1) + self._like(match.group(2)),
-            _MAC: lambda match: "02:" + self._like(match.group(0))[3:],
-            _IPV4: self._ipv4,
-            _IPV6: self._ipv6,
-        }
-
-    def _word(self, text: str, length: int) -> str:
-        return hashlib.sha256((self.salt + text.lower()).encode("utf-8")).hexdigest()[:length]
-
-    def _like(self, text: str) -> str:
-        """Other hexadecimal digits in the same form."""
-        digits = iter(self._word(text, 64) * 2)
-        return "".join(char if char in "-:" else next(digits) for char in text)
-
-    def _ipv4(self, match: re.Match[str]) -> str:
-        number = int(self._word(match.group(0), 4), 16)
-        # 198.18.0.0/15 is set aside for tests (RFC 2544).
-        return match.group(0) if match.group(0) in _HARMLESS_ADDRESSES else "198.18.%d.%d" % divmod(number, 256)
-
-    def _ipv6(self, match: re.Match[str]) -> str:
-        # 2001:db8::/32 is set aside for documentation (RFC 3849).
-        text = match.group(0)
-        return text if "::" not in text and text.count(":") < 7 else "2001:db8::" + self._word(text, 4)
-
-
-def serials_in(folder: str) -> Set[str]:
-    """Serial numbers that a capture shows: udev properties and files named serial."""
-    found: Set[str] = set()
-    for path in _files(folder):
-        text = _read(path)
-        if os.path.basename(path) in ("serial", "product_serial", "chassis_serial", "board_serial"):
-            found.add(text.strip())
-        if "/run/udev/data/" in path:
-            found.update(_SERIAL_PROPERTY.findall(text))
-    return {word.strip() for word in found if len(word.strip()) >= _SHORTEST_SERIAL}
+# Bytes in which a text would only be found by chance: variables of the firmware are flags.
+_EFI_VARIABLES = "/sys/firmware/efi/efivars/"
+# Names of modules and nothing else, a megabyte a kernel.
+_HARMLESS = ("modules.dep",)
 
 
 def scrub_folder(folder: str, salt: str) -> None:
-    """Scrub all files, their names and the targets of links of a capture."""
-    scrub = Scrubber(salt, serials_in(folder))
-    for path in _files(folder):
-        text = _read(path)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(scrub(text))
-    for here, folders, names in os.walk(folder, topdown=False):
-        for name in folders + names:
-            path = os.path.join(here, name)
-            if os.path.islink(path):
-                target = scrub(os.readlink(path))
-                os.unlink(path)
-                os.symlink(target, os.path.join(here, scrub(name)))
-            elif scrub(name) != name:
-                os.rename(path, os.path.join(here, scrub(name)))
+    """Scrub all files, commands, names and targets of links of a capture."""
+    stand_ins = StandIns(salt)
+    scrub = Scrubber(stand_ins, *_found_in(folder))
+    for place, path in _files(folder):
+        _write(place, _scrubbed(path, _read(place), scrub, stand_ins))
+    for place in _commands(folder):
+        _scrub_command(place, scrub)
+    _scrub_about(os.path.join(folder, "capture.json"), stand_ins)
+    _rename(os.path.join(folder, "files"), scrub)
 
 
 def pack(folder: str, dest: str) -> None:
@@ -106,11 +42,89 @@ def pack(folder: str, dest: str) -> None:
         tar.add(folder, arcname=".")
 
 
-def _files(folder: str) -> List[str]:
-    paths = [os.path.join(here, name) for here, _folders, names in os.walk(folder) for name in names]
-    return [path for path in paths if not os.path.islink(path)]
+def _found_in(folder: str) -> Tuple[Set[str], Set[str]]:
+    """The serial numbers and the names of hosts that the whole capture shows."""
+    serials: Set[str] = set()
+    hosts = {json.loads(_read(os.path.join(folder, "capture.json")))["hostname"]}
+    for path, text in _texts(folder):
+        serials.update(scrub_names.serials_in(path, text))
+        hosts.update(scrub_names.hosts_in(path, text))
+    return serials, hosts
 
 
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+def _texts(folder: str) -> Iterator[Tuple[str, str]]:
+    """Every text with its path on the host; what commands printed has none."""
+    for place, path in _files(folder):
+        if not _is_binary(path):
+            yield path, _read(place)
+    for place in _commands(folder):
+        data = json.loads(_read(place))
+        yield from (("", data[name]) for name in ("stdout", "stderr"))
+
+
+def _is_binary(path: str) -> bool:
+    name = os.path.basename(path)
+    return (
+        path.startswith(_EFI_VARIABLES) or name in _HARMLESS or (path.startswith("/sys/") and name in ("config", "vpd"))
+    )
+
+
+def _scrubbed(path: str, text: str, scrub: Scrubber, stand_ins: StandIns) -> str:
+    if not _is_binary(path):
+        return scrub.file(path, text)
+    name, data = os.path.basename(path), text.encode("utf-8", "surrogateescape")
+    if name == "config":
+        data = without_device_serial(data)
+    elif name == "vpd":
+        data = scrubbed_vpd(data, stand_ins.token)
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _scrub_command(place: str, scrub: Scrubber) -> None:
+    data = json.loads(_read(place))
+    tool = os.path.basename(data["argv"][0]) if data["argv"] else ""
+    said = [scrub.command(tool, data.get(name, "")) for name in ("stdout", "stderr", "unknown")]
+    write_command(place, [scrub.name(word) for word in data["argv"]], Result(data["rc"], *said))
+
+
+def _scrub_about(place: str, stand_ins: StandIns) -> None:
+    about = json.loads(_read(place))
+    _write(place, json.dumps(dict(about, hostname=stand_ins.host(about["hostname"]), scrubbed=True)))
+
+
+def _rename(folder: str, scrub: Scrubber) -> None:
+    for here, folders, names in os.walk(folder, topdown=False):
+        for name in folders + names:
+            path, new = os.path.join(here, name), os.path.join(here, scrub.name(name))
+            if os.path.islink(path):
+                target = "/".join(scrub.name(part) for part in os.readlink(path).split("/"))
+                os.unlink(path)
+                os.symlink(target, new)
+            elif new != path:
+                os.rename(path, new)
+
+
+def _commands(folder: str) -> List[str]:
+    top = os.path.join(folder, "commands")
+    return [os.path.join(top, name) for name in sorted(os.listdir(top))]
+
+
+def _files(folder: str) -> Iterator[Tuple[str, str]]:
+    """The place of each recorded file, and its path on the host."""
+    top = os.path.join(folder, "files")
+    for here, _folders, names in os.walk(top):
+        for name in sorted(names):
+            place = os.path.join(here, name)
+            if not os.path.islink(place):
+                yield place, place[len(top) :]
+
+
+def _read(place: str) -> str:
+    """As it was recorded: bytes that are no UTF-8 come back as they are (_write)."""
+    with open(place, encoding="utf-8", errors="surrogateescape", newline="") as file:
         return file.read()
+
+
+def _write(place: str, text: str) -> None:
+    with open(place, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.write(text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Callable
@@ -19,7 +18,7 @@ import pytest
 from fake_module import Ended, Module
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result, open_capture
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.modules import node_audit, node_capture
 
@@ -121,9 +120,9 @@ def test_a_capture_gives_the_report_of_its_host(
 HOSTNAME = "gpu01.cluster.example.net"
 SECRETS = [
     "gpu01", "cluster.example.net", "A479911X3822143", "80CE012A4B1000", "GPU-1ab00000-0000-4000-8000-00000000000",
-    "a088:c203:00b9:6e0", "a088c20300b96e0", "a288:c2ff:fe49:", "0a14:000", "10.20.0.", "S64HNE0R60012", "MT2310X00ABC",
-    "3f0b7a4e5cc8ed118000b83fd2abcdef", "48-b0-2d-ff-ff-12-34-56", "b8:3f:d2:ab:cd:e", "b83fd2abcde",
-    "c7c3a21e-9d2c-4f0e-8f0a-5e1f6f0c0d0e", "9b1deb4d3b7d4bad9bdd2b0d7b3dcb6d", "10.31.4.", "nfs7", "hunter2",
+    "a088:c203:00b9:6e0", "a288:c2ff:fe49:", "0a14:000", "S64HNE0R60012", "MT2310X00ABC", "b8:3f:d2:ab:cd:e",
+    "3f0b7a4e5cc8ed118000b83fd2abcdef", "b8-3f-d2-ab-cd-e", "c7c3a21e-9d2c-4f0e-8f0a-5e1f6f0c0d0e", "10.31.4.",
+    "nfs7", "hunter2",
 ]  # fmt: skip
 # Fields of a report that are names of one machine.
 NAMES = {"serial", "uuid", "hostname", "host", "id", "cmdline"}
@@ -135,7 +134,6 @@ def named(host: Any) -> None:
     texts = {
         "/proc/sys/kernel/hostname": "gpu01\n",
         "/etc/hostname": HOSTNAME + "\n",
-        "/etc/machine-id": "9b1deb4d3b7d4bad9bdd2b0d7b3dcb6d\n",
         "/proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=c7c3a21e-9d2c-4f0e-8f0a-5e1f6f0c0d0e ip=10.31.4.7::10.31.4.1:"
         "255.255.255.0:gpu01:ens1f0:off BOOTIF=01-b8-3f-d2-ab-cd-e0 iommu=pt\n",
         "/proc/self/mountinfo": "25 1 8:2 / / rw - ext4 /dev/sda2 rw\n30 25 0:40 / /data rw - nfs4 nfs7:/export rw,addr=10.31.4.9\n",
@@ -149,14 +147,20 @@ def named(host: Any) -> None:
         place = len(config) - 64
         chain = next(at for at in range(0x100, place, 4) if is_last(config, at))
         changed = bytearray(config)
-        changed[chain : chain + 4] = (int.from_bytes(config[chain : chain + 4], "little") | place << 20).to_bytes(4, "little")
+        changed[chain : chain + 4] = (int.from_bytes(config[chain : chain + 4], "little") | place << 20).to_bytes(
+            4, "little"
+        )
         changed[place : place + 12] = (0x00010003).to_bytes(4, "little") + DSN
         host.set_config(rail.gpu, bytes(changed))
         host.put("/sys/bus/pci/devices/%s/class" % rail.nic, "0x020700\n")
         vpd = b"\x82\x08\0ConnectX\x90" + bytes([len(FIELDS), 0]) + FIELDS + b"\x78"
         Path(host.root, "sys/bus/pci/devices", rail.nic, "vpd").write_bytes(vpd)
         controller = "/sys/devices/nvme%s/" % number
-        for name, text in {"model": "SAMSUNG MZQL23T8", "serial": "S64HNE0R60012" + number, "firmware_rev": "GDC5602Q"}.items():
+        for name, text in {
+            "model": "SAMSUNG MZQL23T8",
+            "serial": "S64HNE0R60012" + number,
+            "firmware_rev": "GDC5602Q",
+        }.items():
             host.put(controller + name, text + "\n")
         host.link_to("/sys/class/nvme/nvme" + number, "../.." + controller[4:-1])
         host.put("/sys/block/nvme%sn1/size" % number, "1000\n")
@@ -198,9 +202,8 @@ def everything(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def unpacked(path: Path, to: Path) -> Path:
-    with tarfile.open(path) as tar:
-        tar.extractall(to, filter="data")
-    return to
+    to.mkdir()
+    return Path(open_capture(str(path), str(to)).folder)
 
 
 def hits(folder: Path, words: Sequence[str]) -> dict[str, list[str]]:
@@ -230,8 +233,7 @@ def scrubbed(
 
 def test_no_name_of_a_host_leaves_in_a_scrubbed_capture(scrubbed: Any, tmp_path: Path) -> None:
     whole, _live = scrubbed("whole.tar.gz", scrub=False)
-    planted = hits(unpacked(whole, tmp_path / "whole"), SECRETS)
-    assert {word for word in SECRETS if word not in planted} <= {"a088c20300b96e0", "48-b0-2d-ff-ff-12-34-56", "b83fd2abcde"}
+    assert set(hits(unpacked(whole, tmp_path / "whole"), SECRETS)) == set(SECRETS), "or the proof would be none"
     clean, _live = scrubbed("clean.tar.gz")
     folder = unpacked(clean, tmp_path / "clean")
     assert hits(folder, SECRETS) == {}
@@ -259,7 +261,7 @@ def test_a_thing_has_one_stand_in_in_a_capture_and_another_in_the_next(scrubbed:
         facts = report(wants=WANTS, capture=str(path))["host_facts"]
         drives = [drive["serial"] for drive in facts["hardware"]["nvme"]]
         assert [disk["serial"] for disk in facts["disks"]] == drives
-        assert [disk["id"] for disk in facts["disks"]][0].endswith("MZQL23T8_%s_1" % drives[0])
+        assert facts["disks"][0]["id"].endswith("MZQL23T8_%s_1" % drives[0])
         folder = unpacked(path, tmp_path / number)
         uuids = {
             re.findall("GPU-[0-9a-f-]{36}", (folder / "files/proc/driver/nvidia/gpus" / gpu["address"] / "information").read_text())[0]
