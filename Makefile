@@ -60,6 +60,7 @@ docs: setup-dev ## Renew the role tables and docs/tables.md, and write the modul
 	@python -m tools.role_tables
 	@python -m tools.order_schema
 	@python -m tools.tables_page
+	@python -m tools.stories_page
 	@tools/reference.sh
 
 clean: lab-down ## Stop the lab and remove all that was made here, but for artifacts/

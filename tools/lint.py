@@ -71,6 +71,11 @@ def all_checks() -> list[Check]:
             "run `make docs` and commit docs/tables.md.",
         ),
         Check(
+            "stories page",
+            [python, "-m", "tools.stories_page", "--check"],
+            "run `make docs` and commit docs/stories.md.",
+        ),
+        Check(
             "host names",
             [python, "-m", "tools.host_names"],
             "take the registry or mirror from the machine's own configuration, or from a variable.",

@@ -52,7 +52,7 @@ def cells(count: int, kind: str, colour: int = 0) -> Markup:
     )
 
 
-def bar(share: Optional[float]) -> Markup:
+def share_bar(share: Optional[float]) -> Markup:
     """A node's memory against that of the node with the most; dashed where it is not known."""
     css = "m-rail" if share is not None else "m-rail m-unknown"
     fill = ""

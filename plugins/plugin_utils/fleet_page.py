@@ -123,7 +123,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.globals.update(cells=drawing.cells, bar=drawing.bar, lanes=drawing.lanes, joined=drawing.joined)
+    env.globals.update(cells=drawing.cells, share_bar=drawing.share_bar, lanes=drawing.lanes, joined=drawing.joined)
     env.globals.update(short=fabric.short, path_css=fabric.css)
     env.filters["value"] = value
     env.filters["label"] = label

@@ -89,7 +89,7 @@ def indexed(words: Union[Sequence[str], Unknown, None]) -> Words:
     return tuple(value for _key, _colon, value in found)
 
 
-def eight(words: Optional[Sequence[str]], names: Mapping[str, int] = {}) -> Numbers:
+def eight(words: Optional[Sequence[str]], names: Optional[Mapping[str, int]] = None) -> Numbers:
     values = indexed(words)
     if isinstance(values, Unknown):
         return values

@@ -38,7 +38,7 @@ class BarFailure:
     virtual functions of a device only."""
 
     address: str
-    bar: int
+    index: int
     kind: str
     is_virtual: bool
     text: str
@@ -89,9 +89,9 @@ def read_pci(ours: Sequence[Entry]) -> PciTrouble:
 
 def _add_bar(bars: Dict[Tuple[str, int, bool], BarFailure], said: str) -> None:
     for found in _BAR.finditer(said):
-        address, virtual, bar, old_word, old_kind, new_kind, new_word = found.groups()
+        address, virtual, index, old_word, old_kind, new_kind, new_word = found.groups()
         # Before kernel 6.9 windows of virtual functions were BAR 7 to 12.
-        key = (address, int(bar), bool(virtual) or 7 <= int(bar) <= 12)
+        key = (address, int(index), bool(virtual) or 7 <= int(index) <= 12)
         if (old_word or new_word) == "assigned":
             bars.pop(key, None)
         else:

@@ -59,7 +59,7 @@ _COMPLAINT = re.compile(
     r"nvml library version|.{0,40}inforom is corrupted|.{0,60}command not found|not recognized as)",
     re.IGNORECASE,
 )
-_ESCAPES = re.compile("\x1b" r"\[[0-9;?]{0,20}[A-Za-z]")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 
 
 def silence(raw: str) -> Optional[Unknown]:

@@ -109,7 +109,7 @@ class Aer:
 
 @dataclass(frozen=True)
 class ResizableBar:
-    bar: int
+    index: int
     size_bytes: int
     supported_bytes: Tuple[int, ...]
 

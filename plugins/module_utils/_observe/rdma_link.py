@@ -90,7 +90,7 @@ def _rows(text: str, start: Any, keys: Sequence[str]) -> List[Tuple[str, str, Ma
             # A line that a narrow terminal broke goes on indented.
             rest = line.strip()[head.end() :] if head else line
             found[-1][2].update(_pairs(rest.split(), keys))
-    return [(name, port, values) for name, port, values in found]
+    return list(found)
 
 
 def _pairs(words: Sequence[str], keys: Sequence[str]) -> Dict[str, str]:

@@ -81,7 +81,7 @@ def _able(have: Have, address: str) -> bool:
     """Whether the card offers a BAR as large as 1 GiB and more than it has."""
     way = have["ways"].get(address)
     bars = None if way is None or isinstance(way, Unknown) else way.device.resizable_bars
-    return known(bars) and any(max(bar.supported_bytes, default=0) > bar.size_bytes for bar in bars or ())
+    return known(bars) and any(max(one.supported_bytes, default=0) > one.size_bytes for one in bars or ())
 
 
 def _acs(want: Want, have: Have) -> List[Finding]:

@@ -71,7 +71,7 @@ def _several_cudnn(found: Any) -> List[Finding]:
     majors: Dict[str, List[str]] = {}
     for one in found:
         if known(one.version):
-            majors.setdefault(str(one.version).split(".")[0], []).append("%s (%s)" % (one.path, one.version))
+            majors.setdefault(str(one.version).split(".", 1)[0], []).append("%s (%s)" % (one.path, one.version))
     if len(majors) < 2:
         return []
     return [

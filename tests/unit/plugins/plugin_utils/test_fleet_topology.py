@@ -264,7 +264,7 @@ def test_any_facts_are_drawn(facts: dict[str, Any], observed: dict[str, Any]) ->
     for node in nodes(facts, areas):
         for cluster in node.clusters:
             assert "<svg" in fleet_drawing.cells(len(cluster.cpus), cluster.kind, cluster.colour)
-        assert "<svg" in fleet_drawing.bar(node.share)
+        assert "<svg" in fleet_drawing.share_bar(node.share)
     fleet_hardware.link_notes(devices, judged)
     found = fleet_fabric.fabric(facts, devices)
     if found:

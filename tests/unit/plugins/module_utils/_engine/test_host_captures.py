@@ -478,7 +478,7 @@ def test_a_command_that_hung_replays_as_hung(tmp_path: Path) -> None:
 def test_a_command_that_is_run_again_is_recorded_as_it_was_first(tmp_path: Path) -> None:
     recording = RecordingHost(str(tmp_path / "capture"), "h", "t")
     count = ["sh", "-c", 'echo >>"$0"; wc -l <"$0"', str(tmp_path / "counter")]
-    assert [recording.run(count).stdout.strip() for _ in range(2)] == ["1", "2"]
+    assert [recording.run(count).stdout.strip() for _time in range(2)] == ["1", "2"]
     assert CaptureHost(str(tmp_path / "capture")).run(count).stdout.strip() == "1"
 
 

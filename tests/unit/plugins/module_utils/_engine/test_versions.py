@@ -60,7 +60,8 @@ def test_a_branch_is_the_first_number() -> None:
 )
 def test_versions_are_compared_by_number(one: str, other: str, order: int | None) -> None:
     assert compare(one, other) == order
-    assert compare(other, one) == (None if order is None else -order)
+    backwards = (other, one)
+    assert compare(*backwards) == (None if order is None else -order)
 
 
 @pytest.mark.parametrize(
@@ -94,4 +95,5 @@ def test_a_floor(version: str, floor: str, expected: bool | None) -> None:
 )
 def test_a_shortened_version_may_be_the_same(one: str, other: str, expected: bool | None) -> None:
     assert agree(one, other) is expected
-    assert agree(other, one) is expected
+    backwards = (other, one)
+    assert agree(*backwards) is expected

@@ -170,7 +170,7 @@ def test_windows_that_found_no_place() -> None:
         "       NVRM: BAR1 is 0M @ 0x0 (PCI:0000:d8:00.0)\n"
         "[ 9.0] pci 0000:93:00.0: bridge window [mem size 0x3018000000 64bit pref]: can't assign; no space\n"
     )
-    assert [(one.address, one.bar, one.kind, one.is_virtual) for one in log.pci.bars] == [
+    assert [(one.address, one.index, one.kind, one.is_virtual) for one in log.pci.bars] == [
         ("0000:3b:00.0", 1, "mem", False),
         ("0000:5e:00.0", 1, "mem", False),
         ("0000:5e:00.0", 5, "io", False),

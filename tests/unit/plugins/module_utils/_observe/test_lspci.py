@@ -83,7 +83,7 @@ def test_functions_of_the_corpus(row: dict[str, Any]) -> None:
         assert sum(function.is_nvswitch for function in functions) == row["nvswitches"]
     if "regions" in row:
         assert isinstance(functions[0].bars, tuple)
-        assert [vars(bar) for bar in functions[0].bars] == row["regions"]
+        assert [vars(one) for one in functions[0].bars] == row["regions"]
     if "down" in row:
         assert sum(function.link.width is NO_LINK for function in functions) == row["down"]
     if "dumped" in row:
@@ -141,7 +141,7 @@ def test_the_gpu_of_the_xe9680() -> None:
     assert (gpu.vendor_id, gpu.device_id, gpu.subsystem) == ("10de", "2330", "10de:16c1")
     assert (gpu.max_read_request_bytes, gpu.max_payload_bytes, gpu.total_vfs) == (4096, 256, 32)
     assert isinstance(gpu.bars, tuple)
-    assert [(bar.index, bar.size_bytes) for bar in gpu.bars] == [(0, 16 << 20), (2, 128 << 30), (4, 32 << 20)]
+    assert [(one.index, one.size_bytes) for one in gpu.bars] == [(0, 16 << 20), (2, 128 << 30), (4, 32 << 20)]
     assert gpu.aer == Aer((), ("RxErr", "BadTLP", "Timeout"))
     assert found["0000:17:01.0"].function.slot == "28"
     way = lspci.ways(tuple(found.values()))["0000:19:00.0"]

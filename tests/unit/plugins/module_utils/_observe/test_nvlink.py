@@ -127,7 +127,7 @@ def test_abilities_and_the_other_end() -> None:
 
 def test_status_and_counters_behind_each_other_are_one_reading() -> None:
     status = (CORPUS / "nvlink-s-h100-590.txt").read_text(encoding="utf-8")
-    (gpu,) = gpus(status + OLD_ERRORS.split("GPU 1")[0])
+    (gpu,) = gpus(status + OLD_ERRORS.split("GPU 1", 1)[0])
     assert (gpu.active, gpu.errors[1]["crc_errors"]) == (18, 891)
     assert gpus(status.replace("\n", "\r\n")) == gpus(status)
 

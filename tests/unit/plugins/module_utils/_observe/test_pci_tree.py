@@ -268,7 +268,7 @@ def test_slots_have_names(machine: Machine) -> None:
 def test_only_the_way_is_read(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     host = LiveHost(str(machine.root))
     asked: list[str] = []
-    monkeypatch.setattr(host, "read", lambda path: asked.append(path))
+    monkeypatch.setattr(host, "read", asked.append)
     pci_walk.observe(host, [GPU])
     assert not [path for path in asked if "0000:98:00.0" in path or "0000:17:02.0" in path]
     assert len(asked) == len(set(asked))
