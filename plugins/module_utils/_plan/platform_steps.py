@@ -98,14 +98,23 @@ def judge(want: Want, have: Have) -> List[Finding]:
             _refused("a kernel that is not locked down", lockdown, "a locked-down kernel takes no writes to the configuration "
                      "space, and setpci does not say so", "switch ACS off in the BIOS; lockdown comes with Secure Boot")
         ]  # fmt: skip
-    ports = have["acs_ports"] if want["acs"] == "off" else []
-    unseen = [port["address"] for port in ports if isinstance(port["write"], Unknown)]
-    unseen += [address for address, write in have["read_requests"].items() if isinstance(write, Unknown)]
+    unseen = _unreadable(want, have)
     return [_unseen(unseen)] if unseen else []
+
+
+def _unreadable(want: Want, have: Have) -> List[str]:
+    """The functions whose registers are asked for and cannot be read."""
+    ports = have["acs_ports"] if want["acs"] == "off" else []
+    reads = have["read_requests"] if want["max_read_request_bytes"] else {}
+    unseen = [port["address"] for port in ports if isinstance(port["write"], Unknown)]
+    return unseen + [address for address, write in reads.items() if isinstance(write, Unknown)]
 
 
 def _unit(want: Want, have: Have) -> List[Step]:
     text, wanted = have["unit_file"], render_unit(want, have) or None
+    if isinstance(text, str) and _unreadable(want, have):
+        # A device that does not answer now is not one that is gone: what the unit says of it stays.
+        wanted = text
     steps: List[Step] = []
     why = "the registers are reset at each boot"
     if wanted is None and have["unit_link"]:
