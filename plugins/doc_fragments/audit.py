@@ -28,6 +28,7 @@ options:
   capture:
     description:
       - Folder or C(.tar.gz) of a capture, on the machine where the module runs. It is audited instead of the machine.
+      - The saved output of one command is a capture too, such as that of C(nvidia-smi -q -x) or C(lspci -vvv).
     type: path
   fail_on:
     description:

@@ -39,6 +39,7 @@ from typing import (
     Union,
 )
 
+from . import lone_text
 from .values import Text, Unknown
 
 # A file of /proc, /sys or /etc is far smaller; a larger one is not read into memory.
@@ -424,12 +425,20 @@ class RecordingHost:
 def open_capture(path: str, scratch: str) -> CaptureHost:
     """A capture from a folder or a ``.tar.gz``; the latter is unpacked below ``scratch``.
 
+    The saved output of one command, such as ``nvidia-smi -q -x``, is one as well.
+
     :raises CaptureError: when it is broken, too large, or would reach outside of its folder.
     """
     if os.path.isdir(path):
         return CaptureHost(path)
     if not os.path.isfile(path):
         raise CaptureError("%s is neither a folder nor a file" % path)
+    if lone_text.is_lone_text(path):
+        if not lone_text.wrap(path, scratch):
+            raise CaptureError(
+                "%s is no archive, and not the output of one of: %s" % (path, lone_text.known_commands())
+            )
+        return CaptureHost(scratch)
     try:
         careful: Any = _Careful(gzip.GzipFile(path))
         with tarfile.open(fileobj=careful, mode="r:") as tar:

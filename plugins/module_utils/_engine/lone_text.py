@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The saved output of one command as a capture: what people send when they are asked for nvidia-smi or lspci."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from typing import Optional, Sequence, Tuple
+
+LIMIT_BYTES = 16 * 1024 * 1024
+_HEAD = 65536
+_GZIP = b"\x1f\x8b"
+
+# Words that an output has in its first lines, all of a row; the first row that fits is taken.  No pattern spans lines.
+_KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
+    (("nvidia-smi", "-q", "-x"), (r"<nvidia_smi_log>",)),
+    (("nvidia-smi", "-q"), (r"(?m)^ {0,8}={3,30}NVSMI LOG=",)),
+    (("nvidia-smi", "topo", "-m"), (r"(?m)^.{0,12}\bGPU0\b", r"(?m)^.{0,12}Legend:")),
+    (("nvidia-smi", "nvlink", "-s"), (r"(?m)^GPU \d{1,3}: ", r"(?m)^[ \t]{0,20}Link \d{1,3}: ")),
+    (("nvidia-smi",), (r"(?m)^\| NVIDIA-SMI ",)),
+    (("nvidia-smi", "-L"), (r"(?m)^GPU \d{1,3}: .{1,80}\(UUID: ",)),
+    (("dmidecode",), (r"(?m)^# dmidecode |^Handle 0x[0-9A-Fa-f]{4}, DMI type \d",)),
+    (("lspci", "-vvv"), (r"(?m)^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ", r"(?m)^[ \t]{1,4}Capabilities: |LnkSta:")),
+    (("ibv_devinfo", "-v"), (r"(?m)^hca_id:[ \t]",)),
+    (("journalctl", "-k", "-b", "--no-pager"), (r"NVRM: ",)),
+)  # fmt: skip
+
+
+def is_lone_text(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) != _GZIP
+
+
+def command_of(text: str) -> Optional[Sequence[str]]:
+    """The command that printed a text; None when none of those that are known did."""
+    head = text[:_HEAD]
+    return next((argv for argv, signs in _KINDS if all(re.search(sign, head) for sign in signs)), None)
+
+
+def known_commands() -> str:
+    return ", ".join(" ".join(argv) for argv, _sign in _KINDS)
+
+
+def wrap(path: str, folder: str) -> bool:
+    """Write a capture with the output of one command into a folder; False when it is no output that is known."""
+    with open(path, "rb") as file:
+        text = file.read(LIMIT_BYTES + 1).decode("utf-8", "replace")
+    argv = command_of(text) if len(text) <= LIMIT_BYTES else None
+    if argv is None:
+        return False
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(path)).split(".")[0] or "unknown"
+    taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(os.stat(path).st_mtime))
+    os.makedirs(os.path.join(folder, "commands"), exist_ok=True)
+    os.makedirs(os.path.join(folder, "files"), exist_ok=True)
+    about = {"format": 1, "hostname": name, "taken": taken}
+    said = {"argv": list(argv), "rc": 0, "stdout": text, "stderr": ""}
+    for file_name, data in (("capture.json", about), ("commands/0001.json", said)):
+        with open(os.path.join(folder, file_name), "w", encoding="utf-8") as out:
+            json.dump(data, out)
+    return True

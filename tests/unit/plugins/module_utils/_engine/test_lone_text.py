@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import lone_text
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureError, open_capture
+
+CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus"
+
+
+@pytest.mark.parametrize(
+    ("sample", "argv"),
+    [
+        ("nvidia-smi-xml/x-a100-sxm4-mig-v12.xml", "nvidia-smi -q -x"),
+        ("nvidia-smi-q/q-8xh100-535.183-oneslow.txt", "nvidia-smi -q"),
+        ("nvidia-smi-table/table-h100-590.txt", "nvidia-smi"),
+        ("nvidia-smi-table/list-L-h100-590.txt", "nvidia-smi -L"),
+        ("nvlink/nvlink-s-v100-two-inactive.txt", "nvidia-smi nvlink -s"),
+        ("topo-m/topo-8x-sys-2socket.txt", "nvidia-smi topo -m"),
+        ("dmidecode/dell-r640-12x8g-3200-at-2400-bios.txt", "dmidecode"),
+        ("lspci/lspci-vvv-xe9680-one-gpu-path.txt", "lspci -vvv"),
+        ("ibv_devinfo/ibv-ib-2ports-cx3.txt", "ibv_devinfo -v"),
+        ("driver-version/dmesg-fallen-off-bus-570-open.log", "journalctl -k -b --no-pager"),
+    ],
+)
+def test_the_saved_output_of_one_command_is_a_capture(sample: str, argv: str, tmp_path: Path) -> None:
+    host = open_capture(str(CORPUS / sample), str(tmp_path))
+    assert host.run(argv.split()).stdout == (CORPUS / sample).read_bytes().decode("utf-8", "replace")
+    assert host.about["hostname"] == Path(sample).name.split(".")[0]
+
+
+@pytest.mark.parametrize("data", [b"", b"hello\n", b"\0" * 100, b"<nvidia_smi_log>" + b"x" * lone_text.LIMIT_BYTES])
+def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(CaptureError, match="is no archive, and not the output of one of: nvidia-smi -q -x, "):
+        open_capture(str(tmp_path / "file"), str(tmp_path / "scratch"))
