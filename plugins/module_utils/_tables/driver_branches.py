@@ -103,7 +103,7 @@ BRANCHES: Tuple[Branch, ...] = (
     Branch(550, "PB", "2024-02-23", "550.163.01", "2025-04-17", (), (), "eol aks"),
     Branch(555, "NFB", "2024-06-04", "555.58.02", "2025-06", (), (), "eol"),
     Branch(560, "NFB", "2024-08-22", "560.35.03", "2025-08-22", (), (), "aks eol",
-        note="eol calls 560 and 565 production branches, aks new feature branches"),
+           note="eol calls 560 and 565 production branches, aks new feature branches"),
     Branch(565, "NFB", "2024-10-29", "565.57.01", "2025-10", (), (), "aks eol"),
     Branch(570, "PB", "2025-01-27", "570.211.01", "2026-01-27", (), (), "eol aks", note="the first with Blackwell"),
     Branch(575, "NFB", "2025-06-03", "575.57.08", "2026-06-03", (), (), "eol aks"),
@@ -111,7 +111,7 @@ BRANCHES: Tuple[Branch, ...] = (
     Branch(590, "NFB", "2025-12-22", "590.48.01", None, (), (), "eol", note="no end of life was promised; 595 took its place"),
     Branch(595, "PB", "2026-03-24", "595.91.07", "2027-03", (), (), "dc_620 eol"),
     Branch(610, "NFB", "2026-08-03", "610.57.04", "2026-08", ("first", "end_of_life"), (), "dc_615 eol",
-        note="the dates of its sources contradict each other: 610.43.02 was in use by 2026-06-07 (sgl-project/sglang#27487)"),
+           note="the dates of its sources contradict each other: 610.43.02 was in use by 2026-06-07 (sgl-project/sglang#27487)"),
     Branch(615, "NFB", None, None, None, ("kind",), (), "rn_latest dc_615", note="the branch of CUDA 13.4"),
     Branch(620, "LTSB", None, None, "2029-09", (), (), "dc_620", note="its documentation knows open kernel modules only (kmod_620)"),
 )
@@ -125,10 +125,10 @@ ARCHITECTURES: Tuple[Architecture, ...] = (
     Architecture("Ampere", ("8.0", "8.6"), "11.0", None, "450.51.05", None, "supported", ("later",), "dc_arch", later=(("8.6", "11.1", "455.23"),)),
     Architecture("Ada", ("8.9",), "11.8", None, "520.61.05", None, "supported", (), "dc_arch"),
     Architecture("Hopper", ("9.0",), "11.8", None, "520.61.05", None, "supported", (), "dc_arch", "CUDA 11.8 knows the basics, 12.0 all of it",
-        "12.0", "525.60.13"),
+                 "12.0", "525.60.13"),
     Architecture("GraceHopper", ("9.0",), None, None, None, None, "required", (), "glfs"),
     Architecture("Blackwell", ("10.0", "10.3", "12.0"), "12.8", None, "570.26", None, "required", ("later",), "dc_arch glfs", later=(("10.3", "12.9",
-        "575"),)),
+                 "575"),)),
 )
 # fmt: on
 

@@ -37,13 +37,13 @@ class System(NamedTuple):
 # fmt: off
 ROWS: Tuple[System, ...] = (
     System("HGX/DGX A100 8-GPU", ("A100-SXM4", "A800-SXM4"), 6, 2, "10de:1af1", "NV12 between all (A800: NV8)", ("nvidia-fabricmanager",),
-        ("switches",), "P; A800 F59889546879"),
+           ("switches",), "P; A800 F59889546879"),
     System("HGX/DGX H100/H200/H800/H20 8-GPU", ("H100 80GB HBM3", "H100", "H200", "H800", "H20", "H20-3e"), 4, 3, "10de:22a3",
-        "NV18 between all (H800: NV8)", ("nvidia-fabricmanager",), (), "P; switches glossary; NV8 F19133948926"),
+           "NV18 between all (H800: NV8)", ("nvidia-fabricmanager",), (), "P; switches glossary; NV8 F19133948926"),
     System("HGX B200/B300 8-GPU", ("B200", "B300 SXM6 AC"), 2, 4, None, "NV18 between all", ("nvidia-fabricmanager", "nvlsm", "infiniband-diags"),
-        ("switches",), "container", "its switches show as ConnectX bridges (mlx5), which are no NICs of the cluster (siderolabs/extensions#893)"),
+           ("switches",), "container", "its switches show as ConnectX bridges (mlx5), which are no NICs of the cluster (siderolabs/extensions#893)"),
     System("GB200/GB300 NVL72", ("GB200", "GB300"), 9, 5, None, "NV18 between all", ("nvidia-imex",), (), "glossary; IMEX reg",
-        "nine trays of switches, and IMEX joins the nodes"),
+           "nine trays of switches, and IMEX joins the nodes"),
 )
 # fmt: on
 

@@ -65,7 +65,7 @@ def test_files_names_links_and_commands_go_together(folder: Path) -> None:
     host = CaptureHost(str(folder))
     serial = str(host.read("/sys/class/nvme/nvme0/serial")).strip()
     disk = DISK.replace("S64HNE0R600123", serial)
-    uuid = str(host.read("/etc/fstab")).split(" ")[0][5:]
+    uuid = str(host.read("/etc/fstab")).split(" ", 1)[0][5:]
     assert host.listdir("/dev/disk/by-id") == [disk]
     assert host.listdir("/dev/disk/by-uuid") == [uuid]
     assert host.readlink("/dev/disk/by-id/" + disk) == "../../nvme0n1"

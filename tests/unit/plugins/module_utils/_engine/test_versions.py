@@ -60,8 +60,7 @@ def test_a_branch_is_the_first_number() -> None:
 )
 def test_versions_are_compared_by_number(one: str, other: str, order: int | None) -> None:
     assert compare(one, other) == order
-    backwards = (other, one)
-    assert compare(*backwards) == (None if order is None else -order)
+    assert compare(*reversed([one, other])) == (None if order is None else -order)
 
 
 @pytest.mark.parametrize(
@@ -95,5 +94,4 @@ def test_a_floor(version: str, floor: str, expected: bool | None) -> None:
 )
 def test_a_shortened_version_may_be_the_same(one: str, other: str, expected: bool | None) -> None:
     assert agree(one, other) is expected
-    backwards = (other, one)
-    assert agree(*backwards) is expected
+    assert agree(*reversed([one, other])) is expected

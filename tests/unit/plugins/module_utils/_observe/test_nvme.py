@@ -45,11 +45,7 @@ def test_samples_of_the_corpus(row: dict[str, Any]) -> None:
         assert isinstance(smart, Unknown)
 
 
-NEW_TABLE = """Node                  Generic               SN                   Model                                    Namespace  Usage                      Format           FW Rev
---------------------- --------------------- -------------------- ---------------------------------------- ---------- -------------------------- ---------------- --------
-/dev/nvme0n1          /dev/ng0n1            Z4HF716NF88S         KIOXIA-EXCERIA with Heatsink SSD         0x1          1.02  TB /   3.84  TB      4 KiB +  0 B   AJRA4101
-/dev/nvme11n1         /dev/ng11n1                 S65YNE0T207365 PM991a NVMe Samsung 128GB                0x1          2.28  GB / 128.04  GB    512   B +  0 B   26304039
-"""
+NEW_TABLE = (Path(__file__).parents[3] / "cases/nvme/list-wide.txt").read_text(encoding="utf-8")
 OLD_TABLE = """Node             SN                   Model                                    Namespace Usage                      Format           FW Rev
 ---------------- -------------------- ---------------------------------------- --------- -------------------------- ---------------- --------
 /dev/nvme0n1     BTLJ92030G1X2P0BGN   INTEL SSDPE2KX020T8                      1           2.00  TB /   2.00  TB    512   B +  0 B   VDV10131

@@ -356,7 +356,10 @@ def test_supplies_of_the_new_model() -> None:
             {"@odata.type": "#ThermalMetrics.v1_0_1.ThermalMetrics", "TemperatureSummaryCelsius": {"Intake": {"Reading": 24.5}}}
         ),
         path + "ThermalSubsystem/Fans/FAN0": json.dumps(
-            {"@odata.type": "#Fan.v1_3_0.Fan", "Name": "Fan 0", "SpeedPercent": {"Reading": 40, "SpeedRPM": 9000}, "Status": {"State": "Enabled", "Health": "OK"}}
+            {
+                "@odata.type": "#Fan.v1_3_0.Fan", "Name": "Fan 0", "SpeedPercent": {"Reading": 40, "SpeedRPM": 9000},
+                "Status": {"State": "Enabled", "Health": "OK"},
+            }
         ),
     }  # fmt: skip
     found = power.merge(redfish_power.power_of(texts))
