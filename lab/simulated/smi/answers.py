@@ -95,7 +95,7 @@ def query(cards: Sequence[Card], names: Sequence[str], layout: Sequence[str], no
         }
         cells = [own.get(name) or _cell(card, name, recorded[titles[name]], known) for name in wanted]
         if "nounits" in layout:
-            cells = [_without_unit(cell, titles[name]) for name, cell in zip(wanted, cells, strict=True)]
+            cells = [_without_unit(cell, titles[name]) for name, cell in zip(wanted, cells)]
         lines.append(", ".join(cells))
     return "\n".join(lines) + "\n"
 

@@ -30,7 +30,7 @@ class Row(NamedTuple):
     shown: str
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def rows() -> list[Row]:
     with open(os.path.join(_FOLDER, "h100-590.txt"), encoding="utf-8") as file:
         lines = [line.rstrip("\n").replace("·", " ") for line in file if not line.startswith("#")]
@@ -42,7 +42,7 @@ def columns() -> dict[str, str]:
     """Of --query-gpu: column, with its unit, -> recorded cell."""
     with open(os.path.join(_FOLDER, "h100-590.csv"), encoding="utf-8") as file:
         head, cells = (line.rstrip("\n").split(", ") for line in file)
-    return dict(zip(head, cells, strict=True))
+    return dict(zip(head, cells))
 
 
 # Column of --query-gpu -> element of the XML, of what may differ from card to card or be troubled.

@@ -156,7 +156,7 @@ def flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 def differences(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     first, second = list(flat(before)), list(flat(after))
     assert [place for place, _value in first] == [place for place, _value in second]
-    return [(place, was, now) for (place, was), (_place, now) in zip(first, second, strict=True) if was != now]
+    return [(place, was, now) for (place, was), (_place, now) in zip(first, second) if was != now]
 
 
 @pytest.mark.parametrize(("kind", "path"), SAMPLES)
