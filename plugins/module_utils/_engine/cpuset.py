@@ -11,10 +11,12 @@ stride form ``first-last:used/group``; systemd's AllowedCPUs= also takes spaces 
 from __future__ import annotations
 
 import re
-from typing import FrozenSet, Iterable, List, Set, Tuple
+from typing import FrozenSet, Iterable, List, Sequence, Set, Tuple
 
 # More than any kernel's NR_CPUS (8192), and small enough that a hostile list costs nothing.
 HIGHEST_ID = 65_535
+# An id may come again, but not all of them over and over.
+_MOST_NAMED = 4 * HIGHEST_ID
 
 _ITEM = re.compile(r"(\d+)(?:-(\d+)(?::(\d+)/(\d+))?)?", re.ASCII)
 
@@ -28,8 +30,13 @@ def parse_cpulist(text: str) -> FrozenSet[int]:
     stripped = text.strip()
     if not stripped:
         return frozenset()
+    named = 0
     for place, item in _items(stripped):
-        ids.update(_item_ids(item, place))
+        found = _item_ids(item, place)
+        named += len(found)
+        if named > _MOST_NAMED:
+            raise ValueError("up to character %d the list names %d ids" % (place, named))
+        ids.update(found)
     return frozenset(ids)
 
 
@@ -55,7 +62,7 @@ def _items(text: str) -> Iterable[Tuple[int, str]]:
         start += len(part) + 1
 
 
-def _item_ids(item: str, place: int) -> Iterable[int]:
+def _item_ids(item: str, place: int) -> Sequence[int]:
     matched = _ITEM.fullmatch(item)
     if not matched:
         raise ValueError("%r at character %d is neither a number nor a range such as 0-3" % (item[:40], place))
@@ -72,4 +79,4 @@ def _item_ids(item: str, place: int) -> Iterable[int]:
     used, group = int(matched.group(3)), int(matched.group(4))
     if not 1 <= used <= group:
         raise ValueError("%r at character %d: a stride takes 1 to all of its group" % (item, place))
-    return (number for number in range(first, last + 1) if (number - first) % group < used)
+    return [number for number in range(first, last + 1) if (number - first) % group < used]

@@ -44,6 +44,9 @@ from .values import Text, Unknown
 
 # A file of /proc, /sys or /etc is far smaller; a larger one is not read into memory.
 READ_LIMIT_BYTES = 4 * 1024 * 1024
+# What the kernel shows of one thing is a page; a configuration space, vital product data or a variable of the firmware
+# is a few.
+SYS_LIMIT_BYTES = 128 * 1024
 # What a capture may hold in all, packed files unpacked: hostile ones are refused.
 CAPTURE_LIMIT_BYTES = 256 * 1024 * 1024
 CAPTURE_LIMIT_MEMBERS = 200_000
@@ -131,26 +134,7 @@ class LiveHost:
         self.root = root.rstrip("/")
 
     def read(self, path: str) -> Text:
-        try:
-            # Non-blocking, since a named pipe put where a file belongs would hang the open.
-            fd = os.open(self.root + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            return _absent_or_unknown(error)
-        except ValueError:
-            return None  # a NUL in the path: no such file can be
-        try:
-            kind = os.fstat(fd).st_mode
-            if stat.S_ISDIR(kind) or stat.S_ISFIFO(kind):
-                return Unknown("is a directory" if stat.S_ISDIR(kind) else "is a named pipe")
-            data = _read_up_to(fd, READ_LIMIT_BYTES)
-        except OSError as error:
-            return Unknown(os.strerror(error.errno or 0))
-        finally:
-            os.close(fd)
-        if data is None:
-            return Unknown("larger than %d bytes" % READ_LIMIT_BYTES)
-        # Bytes that are no UTF-8 (a comment in another encoding) must come back as they were when we write.
-        return data.decode("utf-8", "surrogateescape")
+        return _read_file(self.root + path, _limit_of(path))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.root + path)
@@ -276,7 +260,7 @@ class CaptureHost:
             return None
         if os.path.exists(full) and not stat.S_ISREG(os.stat(full).st_mode):
             return Unknown("was not read when the capture was taken, or is no file")
-        return LiveHost().read(full)
+        return _read_file(full, _limit_of(path))
 
     def exists(self, path: str) -> bool:
         full = self._resolve(path)
@@ -692,6 +676,33 @@ def _absent_or_unknown(error: OSError) -> Text:
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return None
     return Unknown(os.strerror(error.errno or 0))
+
+
+def _limit_of(path: str) -> int:
+    return SYS_LIMIT_BYTES if path.startswith("/sys/") else READ_LIMIT_BYTES
+
+
+def _read_file(full: str, limit: int) -> Text:
+    try:
+        # Non-blocking, since a named pipe put where a file belongs would hang the open.
+        fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return _absent_or_unknown(error)
+    except ValueError:
+        return None  # a NUL in the path: no such file can be
+    try:
+        kind = os.fstat(fd).st_mode
+        if stat.S_ISDIR(kind) or stat.S_ISFIFO(kind):
+            return Unknown("is a directory" if stat.S_ISDIR(kind) else "is a named pipe")
+        data = _read_up_to(fd, limit)
+    except OSError as error:
+        return Unknown(os.strerror(error.errno or 0))
+    finally:
+        os.close(fd)
+    if data is None:
+        return Unknown("larger than %d bytes" % limit)
+    # Bytes that are no UTF-8 (a comment in another encoding) must come back as they were when we write.
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _read_up_to(fd: int, limit: int) -> Optional[bytes]:

@@ -152,7 +152,7 @@ def _word(text: Text) -> str:
 
 def _scaled(text: Text, unit: int) -> Optional[int]:
     word = _word(text)
-    return int(word) * unit if word.isascii() and word.isdigit() else None
+    return int(word) * unit if re.fullmatch("[0-9]{1,18}", word) else None
 
 
 def _is_partition(disk_name: str, child: str) -> bool:

@@ -141,7 +141,7 @@ def _cores(host: Host, online: FrozenSet[int]) -> Tuple[Union[Tuple[FrozenSet[in
             return Unknown("the siblings of CPU %d cannot be seen: %s" % (cpu, siblings.reason)), {}
         core = (siblings & online) | {cpu}
         package = host.read(topology + "physical_package_id")
-        if isinstance(package, str) and package.strip().isascii() and package.strip().isdigit():
+        if isinstance(package, str) and re.fullmatch(r"\s*[0-9]{1,9}\s*", package):
             package_of.update((thread, int(package)) for thread in core)
         seen |= core
         cores.append(core)
@@ -163,13 +163,13 @@ def _json_rows(text: str) -> Iterator[Tuple[str, str]]:
         return
     todo: List[Any] = [data.get("lscpu")] if isinstance(data, dict) else []
     while todo:
-        item = todo.pop(0)
+        item = todo.pop()
         if isinstance(item, list):
-            todo = item + todo
+            todo += reversed(item)
         elif isinstance(item, dict):
             if isinstance(item.get("field"), str):
                 yield item["field"].strip().rstrip(":：").strip(), str(item.get("data") or "").strip()
-            todo.insert(0, item.get("children"))
+            todo.append(item.get("children"))
 
 
 def _text_rows(text: str) -> Iterator[Tuple[str, str]]:

@@ -40,6 +40,8 @@ from . import (
 from .pci_attributes import ErrorCounts, error_counts
 
 _KINDS = ("gpu", "nic", "nvme")
+# Each pair of them is looked at.  No machine has as many; their virtual functions count.
+_MOST_GPUS, _MOST_OTHERS = 512, 1024
 _NO_GPU = Unknown("not asked: there is no GPU")
 _NO_DRIVER = driver.Driver(_NO_GPU, _NO_GPU, _NO_GPU, {}, _NO_GPU, _NO_GPU, _NO_GPU, _NO_GPU, _NO_GPU)
 
@@ -65,11 +67,25 @@ def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> Dict[str, Any
 def _bus(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> pci_recorded.Bus:
     gpus = pci.observe_gpus(host, gpu_match)
     if isinstance(gpus, Unknown):
-        return pci_recorded.Bus(gpus) if host.is_live else pci_recorded.observe(host, gpu_match, _KINDS)
-    devices = [one for one in pci.observe(host, gpu_match) if one.kind in _KINDS]
+        bus = pci_recorded.Bus(gpus) if host.is_live else pci_recorded.observe(host, gpu_match, _KINDS)
+        known = bus.gpus if isinstance(bus.gpus, Unknown) else bus.gpus[:_MOST_GPUS]
+        return replace(bus, gpus=known, devices=tuple(_kept(bus.devices)))
+    devices = _kept([one for one in pci.observe(host, gpu_match) if one.kind in _KINDS])
     # Configuration spaces are slow to read: those of GPUs and NICs are looked into.
     close = [one.address for one in devices if one.kind in ("gpu", "nic")]
-    return pci_recorded.Bus(gpus, tuple(devices), pci_walk.observe(host, [one.address for one in devices], close))
+    ways = pci_walk.observe(host, [one.address for one in devices], close)
+    return pci_recorded.Bus(gpus[:_MOST_GPUS], tuple(devices), ways)
+
+
+def _kept(devices: Sequence[pci.Device]) -> List[pci.Device]:
+    """In their order, as many as are looked at."""
+    left = {"gpu": _MOST_GPUS, "nic": _MOST_OTHERS, "nvme": _MOST_OTHERS}
+    found: List[pci.Device] = []
+    for one in devices:
+        left[one.kind] -= 1
+        if left[one.kind] >= 0:
+            found.append(one)
+    return found
 
 
 def _gpu_side(host: Host, bus: pci_recorded.Bus) -> Dict[str, Any]:

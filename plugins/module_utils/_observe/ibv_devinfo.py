@@ -15,6 +15,8 @@ from .rdma_states import parse_physical_state, parse_port_state
 from .show_gids import Gid, parse_gid, parse_gid_type
 from .tool_text import Number, Word, clean, said, whole
 
+# No machine has as many; functions of SR-IOV count.
+_MOST_HCAS = 1024
 _GID = re.compile(r"GID\[\s{0,6}([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{1,40}))?")
 
 
@@ -74,6 +76,8 @@ def parse_ibv_devinfo(text: str) -> Devinfo:
     """What is there; lines that are not understood (capabilities, messages) are left out."""
     blocks = [_Block("")]
     for line in clean(text).splitlines():
+        if len(blocks) > _MOST_HCAS:
+            break
         gid = _GID.match(line.strip())
         key, colon, value = line.strip().partition(":")
         if gid:

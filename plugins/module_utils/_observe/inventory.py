@@ -16,6 +16,7 @@ from .._engine.host import Host, remembered
 from .._engine.values import Unknown
 from .._tables import gpus as catalogue
 from . import hardware, nvme, pci, pci_tree
+from .netdev import parse_count
 
 _MEETINGS = {"switch": "PIX", "root port": "PIX", "host bridge": "PHB", "numa node": "NODE", "system": "SYS"}
 _GEN = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
@@ -168,8 +169,8 @@ def _nvme(host: Host) -> Optional[List[Dict[str, Any]]]:
 def _size(host: Host, controller: str) -> Optional[int]:
     """Of its namespaces together, in the kernel's sectors of 512 bytes."""
     names = [name for name in host.listdir("/sys/block") if name.startswith(controller + "n")]
-    sizes = [host.read("/sys/block/%s/size" % name) for name in names]
-    known = [int(size) for size in sizes if isinstance(size, str) and size.strip().isdigit()]
+    sizes = [parse_count(host.read("/sys/block/%s/size" % name)) for name in names]
+    known = [size for size in sizes if isinstance(size, int)]
     return sum(known) * 512 if known and len(known) == len(sizes) else None
 
 

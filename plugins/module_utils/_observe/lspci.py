@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .._engine.units import parse_size
@@ -41,6 +42,9 @@ _FLAG = re.compile(r"([A-Za-z][A-Za-z0-9/]*)([+-])")
 # Rows that begin an excerpt without addresses.
 _EXCERPT_KEYS = ("LnkCap", "LnkSta", "DevCap", "DevCtl", "SltCap", "ACSCap", "ACSCtl", "UESta", "CESta")
 _FLAGS_KEYS = ("ACSCap", "ACSCtl", "UESta", "CESta")
+# No machine has as many functions, or as many bridges behind each other.
+_MOST_FUNCTIONS = 8192
+_MOST_BRIDGES = 32
 _DENIED = "<access denied>"
 _NO_COUNTS = Unknown("not applicable: lspci shows no counters")
 # How lspci calls the ports, with the longer names first.
@@ -113,7 +117,7 @@ class _Draft:
 
 def parse_lspci(text: Text) -> Tuple[Listed, ...]:
     """Every function of the text, in its order; never fails."""
-    return tuple(_listed(draft) for draft in _drafts(text))
+    return tuple(_listed(draft) for draft in islice(_drafts(text), _MOST_FUNCTIONS))
 
 
 def ways(listed: Sequence[Listed]) -> Dict[str, Way]:
@@ -125,7 +129,7 @@ def ways(listed: Sequence[Listed]) -> Dict[str, Way]:
 def _way(device: Function, bridges: Mapping[Tuple[str, int], Function]) -> Way:
     chain = [device]
     seen: Set[str] = {device.address}
-    while True:
+    while len(chain) <= _MOST_BRIDGES:
         domain, bus = chain[-1].address.split(":")[:2]
         above = bridges.get((domain, int(bus, 16)))
         if above is None or above.address in seen:

@@ -205,7 +205,7 @@ def _number(text: Text) -> Optional[int]:
 
 
 def _int(text: Optional[str]) -> Optional[int]:
-    return int(text) if text and re.match(r"^[0-9]+$", text) else None
+    return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def _size(text: Optional[str]) -> Union[int, None]:

@@ -72,7 +72,12 @@ def _mountinfo_line(line: str) -> Optional[Mount]:
     # Optional fields stand before the lone "-", their number varies (proc_pid_mountinfo(5)).
     left, dash, right = line.partition(" - ")
     fields, tail = left.split(" "), right.split(" ")
-    if not dash or len(fields) < 6 or len(tail) < 3 or not re.match(r"^\d+ \d+ \d+:\d+ ", left, re.ASCII):
+    if (
+        not dash
+        or len(fields) < 6
+        or len(tail) < 3
+        or not re.match(r"^\d{1,10} \d{1,10} \d{1,7}:\d{1,7} ", left, re.ASCII)
+    ):
         return None
     return Mount(
         mount_id=int(fields[0]),

@@ -20,6 +20,8 @@ _CPUS_ROW = re.compile(r"node (\d{1,5}) cpus:\s*(.*)", re.ASCII)
 _SIZE_ROW = re.compile(r"node (\d{1,5}) size:\s*(\d{1,15}) MB", re.ASCII)
 _DISTANCE_ROW = re.compile(r"\s*(\d{1,5}):((?:\s+\d{1,5})+)\s*", re.ASCII)
 _WRAPPED_ROW = re.compile(r"\s*\d+(\s+\d+)*\s*", re.ASCII)
+# Of a thousand nodes with a thousand CPUs each.
+_MOST_LINES = 20_000
 _MEM_TOTAL = re.compile(r"Node \d+ MemTotal:\s*(\d{1,15}) kB", re.ASCII)
 
 
@@ -39,18 +41,18 @@ class Node:
 
 def parse_numactl(text: Text) -> List[Node]:
     """The nodes of ``numactl --hardware``; wrapped lists of CPUs are joined, never fails."""
-    cpus: Dict[int, str] = {}
+    cpus: Dict[int, List[str]] = {}
     sizes: Dict[int, int] = {}
     distances: Dict[int, Tuple[int, ...]] = {}
     wraps: Optional[int] = None
-    for line in lines(text):
+    for line in lines(text)[:_MOST_LINES]:
         row = _CPUS_ROW.fullmatch(line.strip())
         if row:
             wraps = int(row.group(1))
-            cpus[wraps] = row.group(2)
+            cpus[wraps] = [row.group(2)]
             continue
         if wraps is not None and _WRAPPED_ROW.fullmatch(line):
-            cpus[wraps] += " " + line
+            cpus[wraps].append(line)
             continue
         wraps = None
         size, distance = _SIZE_ROW.fullmatch(line.strip()), _DISTANCE_ROW.fullmatch(line)
@@ -61,7 +63,7 @@ def parse_numactl(text: Text) -> List[Node]:
     return [
         Node(
             node,
-            ids_of(cpus[node]) if node in cpus else Unknown("numactl has no row of its CPUs"),
+            ids_of(" ".join(cpus[node])) if node in cpus else Unknown("numactl has no row of its CPUs"),
             sizes.get(node, Unknown("numactl has no row of its size")),
             distances.get(node, ()),
         )
@@ -94,7 +96,7 @@ def _node(host: Host, node: int) -> Node:
         node,
         ids_of(host.read(folder + "cpulist")),
         parse_node_meminfo(host.read(folder + "meminfo")),
-        tuple(int(word) for word in words) if all(word.isascii() and word.isdigit() for word in words) else (),
+        tuple(int(word) for word in words) if all(re.fullmatch("[0-9]{1,5}", word) for word in words) else (),
     )
 
 

@@ -23,6 +23,8 @@ _TOKEN = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,80})([^<>]{0,200})>|<[^<>]{0,2000}
 _SCHEMA = re.compile(r"<!DOCTYPE\s+nvidia_smi_log\s+SYSTEM\s+[\"']([^\"'<>]{1,60})[\"']")
 _ID = re.compile(r"\bid\s*=\s*[\"']([^\"']{1,40})[\"']")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
+# Real documents are nine elements deep.
+_MOST_DEPTH = 40
 _CLOCKS = ("<supported_clocks>", "</supported_clocks>")
 
 
@@ -34,11 +36,16 @@ class _Document:
         self.sections: List[Section] = []
         self.has_end = False
         self.is_broken = False
+        # Deeper than any document: what follows is not read.
+        self.is_wild = False
         self.outside: List[str] = []
         # Open elements: name, the text in it, whether it had children.
         self._open: List[Tuple[str, List[str], List[bool]]] = []
 
     def start(self, name: str, attributes: str) -> None:
+        if len(self._open) == _MOST_DEPTH:
+            self.is_broken = self.is_wild = True
+            return
         if self._open:
             self._open[-1][2].append(True)
         self._open.append((name, [], []))
@@ -127,6 +134,8 @@ def _last(text: str) -> str:
 def _read(text: str) -> _Document:
     document = _Document()
     for token in _TOKEN.finditer(text):
+        if document.is_wild or len(document.sections) > MOST_GPUS:
+            break
         closing, name, rest = token.groups()
         if not name:
             if not token.group().startswith("<") or token.group() == "<":

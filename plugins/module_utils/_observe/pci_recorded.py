@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
@@ -78,13 +78,13 @@ def listed(host: Host) -> Union[Tuple[Listed, ...], Unknown]:
 def devices(found: Sequence[Listed], gpu_match: Sequence[Mapping[str, Any]] = NVIDIA_GPUS) -> List[Device]:
     """Endpoints that matter, as ``pci.observe`` gives them from sysfs."""
     roads = ways(found)
-    seen = []
+    seen: Dict[str, Device] = {}
     for one in found:
         function = one.function
         kind = kind_of(function.vendor_id, function.device_id, function.class_code, gpu_match)
         if kind and function.address:
-            seen.append(_device(kind, roads[function.address]))
-    return sorted(seen, key=lambda device: sort_key(device.address))
+            seen[function.address] = _device(kind, roads[function.address])
+    return sorted(seen.values(), key=lambda device: sort_key(device.address))
 
 
 def _device(kind: str, way: Way) -> Device:

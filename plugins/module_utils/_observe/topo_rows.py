@@ -38,6 +38,8 @@ _LIST = re.compile(r"[\d,-]{1,2000}|N/A", re.ASCII)
 _LEGEND = re.compile(r"\s{0,200}(?:NIC\s{1,3})?Legend", re.IGNORECASE)
 # Longer than any row of 16 GPUs and 64 NICs.
 _LONGEST = 4000
+# No matrix has as many rows.
+_MOST_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ def matrices(lines: Sequence[str]) -> Iterator[Matrix]:
             if matrix:
                 yield matrix
             header, rows = found or _Header(), []
+        elif len(rows) > _MOST_ROWS:
+            continue
         elif _is_row(line):
             rows.append(line)
         elif rows and _goes_on(line):

@@ -31,6 +31,8 @@ _MACHINES = (
 )
 _TRANSPORTS = (("nvme", r"nvme\d+n\d+"), ("virtio", r"vd[a-z]+"), ("xen", r"xvd[a-z]+"), ("mmc", r"mmcblk\d+"))
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+# COMMAND_LINE_SIZE is 4096 at most (arch/*/include/asm/setup.h).
+_LONGEST = 4096
 _DISK_NAME = r"(sd[a-z]+|(vd|xvd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|dasd[a-z]+)"
 
 
@@ -198,7 +200,7 @@ def _mounts_by_number(host: Host) -> Dict[str, List[str]]:
 
 def _line(host: Host, path: str) -> Optional[str]:
     text = host.read(path)
-    return (text.strip() or None) if isinstance(text, str) else None
+    return (text[:_LONGEST].strip() or None) if isinstance(text, str) else None
 
 
 def _known(value: Union[int, Unknown]) -> Optional[int]:

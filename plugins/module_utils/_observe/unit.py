@@ -47,7 +47,7 @@ def number(value: str) -> Union[int, Unknown, None]:
     if word in _NOT_SET:
         return None
     # Not str.isdigit: that also takes digits which int() refuses.
-    if re.match(r"[0-9]+\Z", word, re.ASCII):
+    if re.fullmatch("[0-9]{1,20}", word):
         return int(word)
     return Unknown("%r is no number" % word[:80])
 

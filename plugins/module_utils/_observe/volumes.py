@@ -166,7 +166,7 @@ def page_bytes(host: Host) -> Optional[int]:
     text = host.read("/proc/self/smaps")
     for line in text.splitlines() if isinstance(text, str) else []:
         words = line.split()
-        if words[:1] == ["KernelPageSize:"] and words[1:] and words[1].isascii() and words[1].isdigit():
+        if words[:1] == ["KernelPageSize:"] and re.fullmatch("[0-9]{1,12}", "".join(words[1:2])):
             return int(words[1]) * 1024
     return None
 
@@ -424,4 +424,4 @@ def _word(text: Text) -> str:
 
 def _bytes(text: Text) -> Optional[int]:
     word = _word(text)
-    return int(word) * SECTOR_BYTES if word.isdigit() and word.isascii() else None
+    return int(word) * SECTOR_BYTES if re.fullmatch("[0-9]{1,18}", word) else None

@@ -49,6 +49,12 @@ def test_a_mistake_is_named_with_its_place(text: str, place: str) -> None:
         parse_cpulist(text)
 
 
+def test_a_list_that_names_all_over_and_over_ends_early() -> None:
+    with pytest.raises(ValueError, match="names 262144 ids"):
+        parse_cpulist("0-8191," * 20_000 + "0")
+    assert len(parse_cpulist("0-65535,0-65535:1/2,7")) == 65_536
+
+
 @given(st.sets(st.integers(0, 300)))
 def test_round_trip(ids: set[int]) -> None:
     assert parse_cpulist(format_cpulist(ids)) == ids
