@@ -82,7 +82,7 @@ def test_captures_as_ordered_are_accepted(place: Path) -> None:
 
 def test_another_part_a_missing_host_and_a_broken_capture_are_refused_with_pages(place: Path) -> None:
     (place / "po.yml").write_text(ORDER % "H100 SXM 80 GB", encoding="utf-8")
-    (place / "captures/gpu03.tar.gz").write_text("this is no archive", encoding="utf-8")
+    (place / "captures/gpu03.tar.gz").write_bytes(b"\x1f\x8b\x08 this is no archive")
     done = accept(place)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "ordered H100 SXM 80 GB; PCI id says A100-SXM4-80GB: 12 of 12 links, memory equal" in done.stdout
