@@ -24,7 +24,8 @@ options:
     required: true
   scrub:
     description:
-      - Whether serial numbers, UUIDs, WWNs, MACs and addresses are replaced by made-up ones. Equal ones stay equal.
+      - Whether serial numbers, asset tags, UUIDs, WWNs, MACs, GUIDs, addresses and names of hosts are replaced by made-up
+        ones. Equal ones stay equal within the capture, and what a judge needs of them stays. See docs/operations.md.
     type: bool
     default: true
   gpu_match:
