@@ -91,6 +91,7 @@ DISTURBANCES = (
 
 # Steps that only take in files that were put right, and the proof of a change: they come with the others of their area.
 COMPANIONS = {
+    "platform": set(),
     "kernel_settings": {"systemd manager", "boot entries", "/proc/cmdline"},
     "block_queue": {"udev rules"},
     "xfs_volumes": {"systemd"},

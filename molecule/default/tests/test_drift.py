@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from disturbances import COMPANIONS, DISTURBANCES
-from lab_host import NAME, ROOT, play
+from lab_host import BUILT_IN, NAME, ROOT, play
 
 DISKS = {"$MODELS": "nvme-QEMU_NVMe_Ctrl_GPUFLEETNVME2", "$SCSI": "wwn-0x5000c50015ea71a0"}
 LOAD = ROOT / "tests/lab/mysql_load.py"
@@ -38,6 +38,12 @@ def test_the_database_gets_a_load(gpu1: Any) -> None:
     packed = base64.b64encode(LOAD.read_bytes()).decode()
     gpu1.check_output("echo %s | base64 -d >/root/mysql_load.py" % packed)
     gpu1.check_output("python3 /root/mysql_load.py start %s" % ROWS)
+
+
+def test_the_lab_has_what_it_was_built_with() -> None:
+    """Or leaving that out of every comparison would hide something."""
+    findings = play("playbooks/audit.yml", "built", "--tags", "platform").report["areas"]["platform"]["findings"]
+    assert {("platform", "%(id)s %(subject)s" % f) for f in findings if f["level"] != "info"} == BUILT_IN
 
 
 def test_the_audit_lists_exactly_the_disturbances(gpu1: Any) -> None:
