@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from typing import Callable, Iterator, List, Set
 
 # What firmware, drivers and tools write where they have no number: nobody's.
@@ -41,6 +42,7 @@ _SERIAL_FILES = (
     "board_asset_tag", "machine-id",
 )  # fmt: skip
 # A table whose header has a column of serial numbers (nvme list, lsblk).
+_MOST_TABLES = 8
 _HEADER = re.compile(r"^(?:Node|NAME|Device)\b.*?\s(SN|SERIAL)(?:\s.*)?$", re.MULTILINE)
 
 _JOURNAL = re.compile(
@@ -113,7 +115,7 @@ def serials_in(path: str, text: str) -> Iterator[str]:
         found.append(text)
     if "/run/udev/data/" in path:
         found += _of_disk(_PROPERTIES.findall(text))
-    found += [word for header in _HEADER.finditer(text) for word in _column(text, header)]
+    found += [word for header in islice(_HEADER.finditer(text), _MOST_TABLES) for word in _column(text, header)]
     found += _of_csv(text)
     yield from (word.strip() for word in found if is_telling(word.strip()))
 

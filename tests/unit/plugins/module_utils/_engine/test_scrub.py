@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import scrub_names
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.scrub import Scrubber
@@ -184,6 +187,37 @@ def test_a_text_is_scrubbed(case: dict[str, Any]) -> None:
     else:
         assert re.fullmatch(case["after"].replace("BYTE_E9", "\udce9"), after), after
     assert [word for word in case.get("gone", []) if word.lower() in after.lower()] == []
+
+
+@given(
+    st.text(alphabet='09afZ:.-=/ \\x2d\n\t"<>[]{}é\udce9', max_size=200),
+    st.sampled_from(["", "/etc/fstab", "/sys/x/serial"]),
+)
+def test_any_text_is_scrubbed(text: str, path: str) -> None:
+    scrub = Scrubber(StandIns("salt"), scrub_names.serials_in(path, text), scrub_names.hosts_in(path, text))
+    assert isinstance(scrub.file(path, text), str)
+    assert isinstance(scrub.command("dmidecode", text), str)
+    assert isinstance(scrub.name(text), str)
+
+
+LONG = (
+    "a:", "aa-", "abcd:", "serial ", 'serial=" ', "1.1.1.1-", "1.1.1.1 ", "guid", "guid ", "ARRAY ", "ARRAY name=", "A", "0",
+    "password=", "NAME SN\n", "Handle x\nOEM-specific Type\n\t", "AA ", "\tString 1: ", "LVM-", "\\x2d", "fe80::", "a.b.",
+    "Jan  1 00:00:00 a", "deadbeef-", "abcdef-", "aaaaaaaa-aaaa-", "00:00:00:00:00:00:", "e.com:", "[V1] x: " + "A1" * 50,
+    "E:ID_SERIAL=x\n", " ", "\n", "nvme.144d-", "nqn.2014-08.org.nvmexpress:",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_a_text_without_end_is_scrubbed_in_time(piece: str) -> None:
+    text = (piece * 100_000)[:200_000]
+    started = time.process_time()
+    scrub = Scrubber(
+        StandIns("salt"), scrub_names.serials_in("", text), {*scrub_names.hosts_in("", text), "gpu7.a.e.com"}
+    )
+    scrub.command("dmidecode", text)
+    scrub.file("/etc/fstab", text)
+    assert time.process_time() - started < 5
 
 
 def test_samples_have_names() -> None:
