@@ -12,7 +12,7 @@ import tarfile
 from typing import Iterator, List, Set, Tuple
 
 from . import scrub_names
-from .host import Result, write_command
+from .host import UNREAD, Result, write_command
 from .scrub import Scrubber
 from .scrub_binary import scrubbed_vpd, without_device_serial
 from .stand_ins import StandIns
@@ -32,6 +32,7 @@ def scrub_folder(folder: str, salt: str) -> None:
     for place in _commands(folder):
         _scrub_command(place, scrub)
     _scrub_about(os.path.join(folder, "capture.json"), stand_ins)
+    _scrub_unread(os.path.join(folder, UNREAD), scrub)
     _rename(os.path.join(folder, "files"), scrub)
 
 
@@ -90,6 +91,14 @@ def _scrub_command(place: str, scrub: Scrubber) -> None:
 def _scrub_about(place: str, stand_ins: StandIns) -> None:
     about = json.loads(_read(place))
     _write(place, json.dumps(dict(about, hostname=stand_ins.host(about["hostname"]), scrubbed=True)))
+
+
+def _scrub_unread(place: str, scrub: Scrubber) -> None:
+    rows = [json.loads(line) for line in _read(place).splitlines()] if os.path.exists(place) else []
+    for row in rows:
+        row["path"] = "/".join(scrub.name(part) for part in row["path"].split("/"))
+    if rows:
+        _write(place, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _rename(folder: str, scrub: Scrubber) -> None:

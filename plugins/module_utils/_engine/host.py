@@ -54,6 +54,8 @@ CAPTURE_LIMIT_MEMBERS = 200_000
 CAPTURE_LIMIT_HEADER_BYTES = 1024 * 1024
 # nvidia-smi -q -x of 16 GPUs is 1 MB; a command that prints more than this runs wild.
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+# Beside files/ and commands/ of a capture: a line for each path that could not be read, with the reason.
+UNREAD = "unread.jsonl"
 # A recorded command: what it may print, with room for JSON's backslashes.
 COMMAND_LIMIT_BYTES = 24 * 1024 * 1024
 # A file that was only looked for is recorded with what it holds up to this size.
@@ -248,6 +250,7 @@ class CaptureHost:
             if os.path.islink(os.path.join(self.folder, name)):
                 raise CaptureError("%s: %s is a symbolic link" % (self.folder, name))
         self.about, self._areas = _read_about(self.folder)
+        self._unread = _read_unread(os.path.join(self.folder, UNREAD))
         self._commands = _read_commands(os.path.join(self.folder, "commands"))
 
     def answers_for(self, areas: Iterable[str]) -> None:
@@ -259,7 +262,8 @@ class CaptureHost:
         if full is None:
             return None
         if os.path.exists(full) and not stat.S_ISREG(os.stat(full).st_mode):
-            return Unknown("was not read when the capture was taken, or is no file")
+            reason = self._unread.get(full[len(self.folder) + len("/files") :])
+            return Unknown(reason or "was not read when the capture was taken, or is no file")
         return _read_file(full, _limit_of(path))
 
     def exists(self, path: str) -> bool:
@@ -309,7 +313,7 @@ class RecordingHost:
     """A live host that writes down everything it is asked, as a capture.
 
     A name that was seen but not read, or could not be read, becomes an empty folder: it exists, and
-    reading it is unknown, as it was here.
+    reading it is unknown, as it was here, for the reason that stands in UNREAD.
     """
 
     is_live = True
@@ -338,6 +342,7 @@ class RecordingHost:
                     copy.write(text)
         elif text is not None and self._host.exists(path):
             self._note_name(path)
+            self._note_unread(self._place(path), text.reason)
         return text
 
     def exists(self, path: str) -> bool:
@@ -376,6 +381,12 @@ class RecordingHost:
             write_command(os.path.join(self.folder, "commands", "%04d.json" % len(self._commands)), argv, result)
             self._commands.add(tuple(argv))
         return result
+
+    def _note_unread(self, place: str, reason: str) -> None:
+        if place not in self._copied:
+            self._copied.add(place)
+            with open(os.path.join(self.folder, UNREAD), "a", encoding="utf-8") as out:
+                out.write(json.dumps({"path": place[len(self.folder) + len("/files") :], "reason": reason}) + "\n")
 
     def _note_name(self, path: str) -> None:
         place = self._place(path)
@@ -548,6 +559,19 @@ def _read_about(folder: str) -> Tuple[Dict[str, Any], Set[str]]:
         {key: _clean(value) for key, value in about.items()},
         {_clean(name) for name in areas} if isinstance(areas, list) else set(),
     )
+
+
+def _read_unread(path: str) -> Dict[str, str]:
+    """Why paths could not be read, by path; lines that do not tell that are passed over."""
+    text = LiveHost().read(path) if not os.path.islink(path) else None
+    found: Dict[str, str] = {}
+    for line in text.splitlines() if isinstance(text, str) else []:
+        try:
+            data = json.loads(line)
+            found[str(data["path"])] = _clean(data["reason"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    return found
 
 
 def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:

@@ -53,6 +53,8 @@ def folder(tmp_path: Path) -> Path:
     )
     for path in files:
         recording.read(path)
+    (world / "sys/S64HNE0R600123").mkdir()
+    recording.read("/sys/S64HNE0R600123")
     for place in ("/dev/disk/by-id", "/dev/disk/by-uuid", "/dev"):
         recording.listdir(place)
     recording.readlink("/dev/mine")
@@ -77,6 +79,7 @@ def test_files_names_links_and_commands_go_together(folder: Path) -> None:
         "serial %s of %s, UUID %s\n" % (serial, name, uuid),
         "%s: no %s\n" % (name, serial),
     )
+    assert str(host.read("/sys/" + serial)) == "unknown (is a directory)"
     assert host.about["taken"] == "2026-01-31T12:00:00Z"
     host.answers_for(["platform"])
     assert host.is_live

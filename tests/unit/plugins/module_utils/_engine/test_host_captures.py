@@ -183,6 +183,20 @@ def test_what_a_capture_says_of_itself_is_text(tmp_path: Path) -> None:
     assert (host.about["hostname"], host.about["taken"]) == ("['a', '\\ud800']", "?")
 
 
+def test_reasons_of_unread_files_that_are_junk_are_passed_over(tmp_path: Path) -> None:
+    folder = capture(tmp_path / "c")
+    (folder / "files/sys/x").mkdir(parents=True)
+    (folder / "unread.jsonl").write_bytes(
+        b'\xff\n{\n[]\n7\n"path"\n{"path": "/sys/x"}\n'
+        + b"[" * 100_000
+        + b'\n{"path": "/sys/x", "reason": "EIO \\ud800"}\n'
+    )
+    assert CaptureHost(str(folder)).read("/sys/x") == Unknown("EIO ?")
+    (folder / "unread.jsonl").unlink()
+    (folder / "unread.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert "was not read" in str(CaptureHost(str(folder)).read("/sys/x"))
+
+
 # Unpacking
 
 
@@ -415,8 +429,7 @@ PATHS = [
 
 
 def ask(host: Any, verb: str, path: str) -> Any:
-    answer = getattr(host, verb)(path)
-    return "unknown" if isinstance(answer, Unknown) else answer
+    return getattr(host, verb)(path)
 
 
 ORDERS = [("read",), ("listdir", "read"), ("exists", "read"), ("read", "listdir", "exists", "readlink")]
