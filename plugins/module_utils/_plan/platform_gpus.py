@@ -62,8 +62,9 @@ def _identity(want: Want, card: Card) -> List[Finding]:
     wanted = want["gpu_model"]
     if wanted and (real or name) and catalogue.plain_name(wanted) != catalogue.plain_name(real or name):
         findings.append(_other_model(card, wanted, "the fleet wants another model here", real or name))
-    if not card.model and (name or id_of(card.device, card.gpu)):
-        findings.append(_unknown_model(card, name))
+    if not card.model:
+        is_told = name or id_of(card.device, card.gpu)
+        findings.append(_unknown_model(card, name) if is_told else _nameless(card))
     if _is_consumer(card) and want["consumer_gpus"] != "allow":
         findings.append(_consumer(card.address, real or name, "fail" if want["consumer_gpus"] == "refuse" else "warn"))
     return findings
@@ -193,6 +194,14 @@ def _unknown_model(card: Card, name: str) -> Finding:
         "%s (PCI id %s)" % (name or "no name", id_of(card.device, card.gpu) or "unknown"),
         "what this model should have (memory, links, temperatures) is unknown, so only what the card says itself is judged",
         "add a row to platform_tables.gpus", "docs/tables.md",
+    )  # fmt: skip
+
+
+def _nameless(card: Card) -> Finding:
+    return Finding(
+        "platform.gpu-nameless", "warn", card.address, "a name or a PCI id", Unknown("neither was told"),
+        "a GPU of which nobody says what it is can be judged by what it complains of, and never be called right",
+        "nvidia-smi -q -i %s; take a whole capture: playbooks/capture.yml" % card.address, _MANUAL,
     )  # fmt: skip
 
 
