@@ -208,7 +208,11 @@ class Scrubber:
             return text
         if "." in text:
             return "::ffff:%s" % made.ipv4_mapped if made.ipv4_mapped else str(made)
-        return made.exploded if len(text) == 39 else made.compressed
+        # Not by ipaddress: from Python 3.13 on it writes such an address with the IPv4 one in dots.
+        groups = ["%02x%02x" % pair for pair in zip(made.packed[::2], made.packed[1::2])]
+        if len(text) == 39:
+            return ":".join(groups)
+        return "::ffff:%x:%x" % (int(groups[6], 16), int(groups[7], 16)) if made.ipv4_mapped else made.compressed
 
 
 def _by_first_piece(words: Iterable[str], make: Callable[[str], str]) -> Dict[str, List[Tuple[str, str]]]:
