@@ -62,9 +62,10 @@ def _identity(want: Want, card: Card) -> List[Finding]:
     wanted = want["gpu_model"]
     if wanted and (real or name) and catalogue.plain_name(wanted) != catalogue.plain_name(real or name):
         findings.append(_other_model(card, wanted, "the fleet wants another model here", real or name))
-    if not card.model:
-        is_told = name or id_of(card.device, card.gpu)
-        findings.append(_unknown_model(card, name) if is_told else _nameless(card))
+    if not card.model and (name or id_of(card.device, card.gpu)):
+        findings.append(_unknown_model(card, name))
+    elif not card.model and card.gpu is not None:
+        findings.append(_nameless(card))
     if _is_consumer(card) and want["consumer_gpus"] != "allow":
         findings.append(_consumer(card.address, real or name, "fail" if want["consumer_gpus"] == "refuse" else "warn"))
     return findings
