@@ -22,9 +22,10 @@ from .dcb_fields import (
     known_words,
     measure,
     measures,
+    printed,
     single,
 )
-from .tool_text import Flag, Number, clean, load_json, switch, whole
+from .tool_text import Flag, Number, clean, find_json, switch, whole
 
 Priorities = Union[FrozenSet[int], Unknown]
 
@@ -206,10 +207,9 @@ def _dscp_map(words: Sequence[str]) -> Union[Mapping[int, int], Unknown]:
 
 
 def _listed(text: str, words: Sequence[str]) -> Words:
-    text = clean(text)
-    if text.lstrip()[:1] in ("{", "["):
-        data = load_json(text)
+    data = find_json(clean(text))
+    if data is not None:
         if not isinstance(data, Mapping):
             return data if isinstance(data, Unknown) else Unknown("not understood")
         return known_words([str(key).replace("_", "-") for key, value in data.items() if value is True], words)
-    return known_words(text.split(), words)
+    return known_words(" ".join(printed(text)).split(), words)

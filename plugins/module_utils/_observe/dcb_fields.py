@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._engine.values import Unknown
-from .tool_text import Number, clean, load_json, whole
+from .tool_text import Number, clean, find_json, is_prompt, whole
 
 Numbers = Union[Tuple[int, ...], Unknown]
 Words = Union[Tuple[str, ...], Unknown]
@@ -20,26 +20,51 @@ Fields = Union[Dict[str, List[str]], Unknown]
 COUNT = 8
 
 
+# The command itself, which names fields as well ("dcb ets show dev eth0 tc-tsa tc-bw"), and goes on behind a backslash.
+_COMMAND = re.compile(r"(?:^|\s)dcb\s+(?:-\S{1,20}\s+)*(?:pfc|ets|app|buf|buffer|maxrate|dcbx|apptrust|rewr)\s")
+_PAIR = re.compile(r"[0-9A-Za-z-]{1,20}:[0-9A-Za-z.]{1,20}")
+_COMPLAINT = re.compile(
+    r"(?im)^.*(error|failed|not supported|usage:|unknown|cannot|no such|not found|invalid|denied).*$"
+)
+
+
 def fields_of(text: str, keys: Sequence[str]) -> Fields:
     """The words behind each key; JSON in the same form as text (``3:on``, ``26:3``)."""
     text = clean(text)
-    data = load_json(text) if text.lstrip()[:1] in ("{", "[") else None
+    data = find_json(text)
     if isinstance(data, (Mapping, list)):
         return _json_fields(data, keys)
     fields: Dict[str, List[str]] = {}
-    complaint = re.search(r"(?im)^.*(error|failed|not supported|usage:|unknown|cannot|no such).*$", text[:2000])
+    lines = printed(text)
     current: Optional[List[str]] = None
-    for word in text.split():
-        name = word[:-1] if word.endswith(":") else word
-        if name in keys:
-            if name in fields:
-                return Unknown("printed twice: more than one interface")
-            current = fields.setdefault(name, [])
-        elif current is not None:
-            current.append(word)
-    if not fields and text.strip():
+    for line in lines:
+        words = line.split()
+        # A row that the terminal broke goes on with pairs; anything else is no part of it.
+        current = current if words and all(_PAIR.fullmatch(word) for word in words) else None
+        for word in words:
+            name = word[:-1] if word.endswith(":") else word
+            if name in keys:
+                if name in fields:
+                    return Unknown("printed twice: more than one interface")
+                current = fields.setdefault(name, [])
+            elif current is not None:
+                current.append(word)
+    if not fields and any(line.strip() for line in lines):
+        complaint = _COMPLAINT.search("\n".join(lines)[:2000])
         return Unknown("error: %s" % complaint.group()[:80] if complaint else "not understood")
     return fields
+
+
+def printed(text: str) -> List[str]:
+    """The lines that dcb printed, without the commands that were typed."""
+    lines: List[str] = []
+    goes_on = False
+    for line in clean(text).splitlines():
+        is_command = goes_on or is_prompt(line) or _COMMAND.search(line[:300]) is not None
+        goes_on = is_command and line.rstrip().endswith("\\")
+        if not is_command:
+            lines.append(line)
+    return lines
 
 
 def _json_fields(data: Any, keys: Sequence[str]) -> Fields:

@@ -16,12 +16,12 @@ from typing import List, Tuple
 
 from .._engine.values import Unknown
 from .rdma_states import parse_port_state
-from .tool_text import Flag, Word, clean, no_value
+from .tool_text import Flag, Word, no_value, output_lines
 
 _ARROW = re.compile(r"<?={2,5}>")
 _PORT = re.compile(r"\bport ([0-9]{1,5})(?:\s{0,4}\(([A-Za-z_]{1,20})\s{0,8}\))?\s{0,4}$")
 _PCI = re.compile(r"\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\b")
-_NETDEV = re.compile(r"(\S{1,64})(?:\s{1,8}\((\w{1,10})\))?")
+_NETDEV = re.compile(r"([^\s(]\S{0,63})(?:\s{1,8}\((\w{1,10})\))?")
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class Pair:
 def parse_ibdev2netdev(text: str) -> Tuple[Pair, ...]:
     """Nothing is printed, with exit status 0, where there is no RDMA device."""
     found: List[Pair] = []
-    for line in clean(text).splitlines():
+    for line in output_lines(text):
         arrow = _ARROW.search(line)
         left = line[: arrow.start()].strip()[-300:] if arrow else ""
         right = _NETDEV.match(line[arrow.end() :].strip()) if arrow else None
         port = _PORT.search(left)
+        device = _device(left[: port.start()]) if port else ""
         address = _PCI.search(left)
-        words = [word for word in left.split() if not _PCI.fullmatch(word.strip("()"))]
-        if port and right and words and words[0] != "port":
+        if port and right and device:
             found.append(
                 Pair(
-                    words[0],
+                    device,
                     int(port.group(1)),
                     right.group(1),
                     _carrier(right.group(2) or ""),
@@ -58,6 +58,19 @@ def parse_ibdev2netdev(text: str) -> Tuple[Pair, ...]:
                 )
             )
     return tuple(found)
+
+
+def _device(left: str) -> str:
+    """The name of the device before ``port N``: alone, or with ``-v`` before the model and behind the address.
+
+    The name of a host may stand in front of all.
+    """
+    about, bracket, _model = left.partition("(")
+    words = (about if bracket else left).split()
+    if not bracket and _PCI.search(left):
+        words = words[:2]
+    words = [word for word in words if not _PCI.fullmatch(word) and not word.endswith(":")]
+    return words[-1] if words else ""
 
 
 def _carrier(word: str) -> Flag:

@@ -13,10 +13,11 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from .._engine.values import Unknown
 from .rdma_states import parse_physical_state, parse_port_state
 from .show_gids import Gid, parse_gid, parse_gid_type
-from .tool_text import Number, Word, clean, said, whole
+from .tool_text import Number, Word, output_lines, said, whole, without_labels
 
 # No machine has as many; functions of SR-IOV count.
 _MOST_HCAS = 1024
+_SIGN = re.compile(r"hca_id:\s")
 _GID = re.compile(r"GID\[\s{0,6}([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{1,40}))?")
 
 
@@ -75,7 +76,7 @@ _PORT_KEYS = ("state", "phys_state", "max_mtu", "active_mtu", "sm_lid", "port_li
 def parse_ibv_devinfo(text: str) -> Devinfo:
     """What is there; lines that are not understood (capabilities, messages) are left out."""
     blocks = [_Block("")]
-    for line in clean(text).splitlines():
+    for line in output_lines(without_labels(text, _SIGN)):
         if len(blocks) > _MOST_HCAS:
             break
         gid = _GID.match(line.strip())
@@ -102,8 +103,8 @@ def _add_gid(block: _Block, found: re.Match[str]) -> None:
 
 
 def _add_value(block: _Block, key: str, value: str) -> None:
-    if not block.name and not block.ports and key in _PORT_KEYS:
-        # The text begins inside of a port.
+    if not block.ports and key in _PORT_KEYS:
+        # The text begins inside of a port, or somebody left out the line that names it.
         block.ports.append(("", {}, []))
     block.values_here().setdefault(key, value)
 

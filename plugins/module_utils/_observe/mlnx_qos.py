@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Text, Unknown
-from .tool_text import Float, Number, Word, clean, real, whole
+from .tool_text import Float, Number, Word, clean, output_lines, real, whole
 
 Priorities = Union[FrozenSet[int], Unknown]
 Numbers = Union[Tuple[int, ...], Unknown]
@@ -32,10 +32,11 @@ _LABELS = (
     "PFC configuration:",
 )
 _DCBX = {"OS controlled": "os", "Firmware controlled": "firmware"}
-_EIGHT = re.compile(r"(priority|enabled|buffer)((?:\s+[0-9]{1,3}){8})")
+_EIGHT = re.compile(r"(priority|enabled|buffer):?((?:\s+[0-9]{1,3}){8})")
 _DSCP = re.compile(r"prio:([0-7]) dscp:((?:[0-9]{1,2},){1,64})")
 _CLASS = re.compile(r"tc: ([0-9]{1,2}) ratelimit: ([^,]{1,30}), tsa: ([a-z]{1,10})(?:, bw: ([0-9]{1,3})%)?")
-_MEMBER = re.compile(r"priority:\s+([0-7])")
+# "up" in the first versions.
+_MEMBER = re.compile(r"(?:priority|up):\s+([0-7])")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class MlnxQos:
 
 
 def parse_mlnx_qos(text: str) -> MlnxQos:
-    rows = [line.strip() for line in clean(text).splitlines()]
+    rows = [line.strip() for line in output_lines(text)]
     if any(_is_glued(row) for row in rows):
         return _unreadable("unreadable: lines have run together")
     values = {label: _last(rows, label) for label in _LABELS}
@@ -75,9 +76,9 @@ def parse_mlnx_qos(text: str) -> MlnxQos:
     trust = values["Priority trust state:"]
     return MlnxQos(
         _one_of(values["DCBX mode:"], _DCBX),
-        _one_of(trust, {"dscp": "dscp", "pcp": "pcp"}),
+        _trust(rows, trust),
         _pfc(rows, table),
-        _dscp_map(rows),
+        _dscp_map(rows, trust),
         table["buffer"],
         _buffer_sizes(buffers),
         _buffer_total(buffers),
@@ -140,10 +141,10 @@ def _table(rows: List[str]) -> Dict[str, Numbers]:
     """The rows of the PFC block, each eight numbers."""
     table: Dict[str, Numbers] = {name: Unknown("not printed") for name in ("priority", "enabled", "buffer")}
     for row in rows:
-        name = row.partition(" ")[0].partition("\t")[0]
+        found = _EIGHT.fullmatch(row)
+        name = found.group(1) if found else row.partition(" ")[0].partition("\t")[0]
         if name not in table:
             continue
-        found = _EIGHT.fullmatch(row)
         numbers: Numbers = Unknown("not eight numbers: %r" % row[:60])
         if found:
             numbers = tuple(int(word) for word in found.group(2).split())
@@ -165,10 +166,15 @@ def _pfc(rows: List[str], table: Mapping[str, Numbers]) -> Priorities:
     return frozenset(priority for priority in PRIORITIES if enabled[priority])
 
 
-def _dscp_map(rows: List[str]) -> DscpMap:
+def _trust(rows: List[str], word: str) -> Word:
+    refused = [row for row in rows if row.startswith("Priority trust state is not supported")]
+    return Unknown("not applicable: %s" % refused[0][:80]) if refused else _one_of(word, {"dscp": "dscp", "pcp": "pcp"})
+
+
+def _dscp_map(rows: List[str], trust: str) -> DscpMap:
     """A priority with more than eight DSCPs goes on in a further line."""
     if "dscp2prio mapping:" not in rows:
-        return Unknown("not printed: the port does not trust DSCP")
+        return Unknown("not printed: the port does not trust DSCP" if trust == "pcp" else "not printed")
     mapping: Dict[int, int] = {}
     for row in rows:
         found = _DSCP.fullmatch(row)

@@ -14,12 +14,27 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Unknown
-from .tool_text import Float, Number, Word, clean, load_json, no_value, real, said, whole
+from .tool_text import Float, Number, Word, clean, find_json, no_value, real, said, whole
+
+# Of MFT and of mstflint.
+_TOOLS = ("MFT Version", "mstflint Version", "MSTFLINT Version")
 
 Values = Dict[str, Union[str, List[str]]]
 
 # The exponent of a bit error rate that has not seen any error: "15E-255".
 _NO_ERRORS = re.compile(r"[0-9]{1,3}E-25[0-9]", re.IGNORECASE)
+# InfiniBand names the generation of a lane: Gb/s of one, as the tools round them for four.
+_LANES = {
+    "SDR": 2.5,
+    "DDR": 5.0,
+    "QDR": 10.0,
+    "FDR10": 10.0,
+    "FDR": 14.0,
+    "EDR": 25.0,
+    "HDR": 50.0,
+    "NDR": 100.0,
+    "XDR": 200.0,
+}
 _SPEED = re.compile(r"(?:BaseT-?|[A-Za-z]{0,4}-?)?([0-9]{1,4}(?:\.[0-9])?)G(?:bE|_[0-9]{1,2}X)?", re.IGNORECASE)
 
 
@@ -59,9 +74,9 @@ class Mlxlink:
 
 def parse_mlxlink(text: str) -> Mlxlink:
     text = clean(text)
-    if text.lstrip()[:1] != "{":
+    data = find_json(text)
+    if data is None:
         return _link(_text_values(text), Unknown("not printed"), _complaint(text))
-    data = load_json(text)
     status = data.get("status") if isinstance(data, Mapping) else None
     code: Number = Unknown("not printed")
     message: Word = Unknown("not printed")
@@ -94,6 +109,9 @@ def _text_values(text: str) -> Values:
     values: Values = {}
     for line in text.splitlines():
         key, colon, value = (part.strip() for part in line[:500].partition(" :"))
+        if key == "State" and key in values:
+            # Another port.
+            break
         if colon and key:
             values.setdefault(key, value.split(",") if "Per Lane" in key else value)
     return values
@@ -107,31 +125,39 @@ def _complaint(text: str) -> Word:
 def _link(values: Values, code: Number, message: Word) -> Mlxlink:
     speed = _word(values, "Speed")
     width = re.fullmatch(r"([0-9]{1,2})x", _text(values, "Width") or "")
-    gbps = _SPEED.fullmatch(speed[:20]) if isinstance(speed, str) else None
-    lanes = _list(values, "Raw Physical Errors Per Lane")
+    lanes = int(width.group(1)) if width else _unknown(values, "Width")
     return Mlxlink(
         code,
         message,
         _word(values, "State"),
         _word(values, "Physical state"),
         speed,
-        real(gbps.group(1)) if gbps else speed if isinstance(speed, Unknown) else no_value(speed),
-        int(width.group(1)) if width else _unknown(values, "Width"),
+        speed if isinstance(speed, Unknown) else _gbps(speed, lanes),
+        lanes,
         _word(values, "FEC"),
         _number(values, "Status Opcode"),
         _word(values, "Recommendation"),
         _number(values, "Effective Physical Errors"),
         _rate(values, "Effective Physical BER"),
         _rate(values, "Raw Physical BER"),
-        tuple(whole(item) for item in lanes),
+        tuple(whole(item) for item in _list(values, "Raw Physical Errors Per Lane")),
         _number(values, "Link Down Counter"),
         _first(values, "Temperature [C]"),
         _word(values, "Vendor Name"),
         _word(values, "Vendor Part Number"),
         _word(values, "Vendor Serial Number"),
         _word(values, "Firmware Version"),
-        _word(values, "MFT Version"),
+        next((_word(values, key) for key in _TOOLS if key in values), Unknown("not printed")),
     )
+
+
+def _gbps(speed: str, lanes: Number) -> Float:
+    """``400G_4X``, ``100GbE``, or ``IB-NDR`` with the number of lanes."""
+    found = _SPEED.fullmatch(speed[:20])
+    lane = _LANES.get(speed.upper()[3:] if speed.upper().startswith("IB-") else "")
+    if lane is not None:
+        return lanes if isinstance(lanes, Unknown) else lane * lanes
+    return real(found.group(1)) if found else no_value(speed)
 
 
 def _nothing(why: Unknown, code: Number, message: Word) -> Mlxlink:
@@ -172,6 +198,8 @@ def _rate(values: Values, key: str) -> Float:
 
 
 def _first(values: Values, key: str) -> Float:
-    """The value before its allowed range: ``61 [-10..80]``."""
+    """The value before its allowed range: ``61 [-10..80]``; a cable that measures nothing shows ``0 [0..0]``."""
     text = _text(values, key)
+    if text and re.fullmatch(r"0(?:\.0{1,6})?\s{0,4}\[0(?:\.0{1,6})?\.\.0(?:\.0{1,6})?\]", text):
+        return Unknown("not applicable: %s" % text[:40])
     return Unknown("not printed") if text is None else real(text.partition(" [")[0])

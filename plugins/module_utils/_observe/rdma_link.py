@@ -12,11 +12,14 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._engine.values import Unknown
 from .rdma_states import is_software_name, parse_physical_state, parse_port_state
-from .tool_text import Number, Word, clean, load_json, said, whole
+from .tool_text import Number, Word, clean, find_json, is_prompt, said, whole
 
-# "link mlx5_0/1 …", in the first versions "1/1: mlx5_0/1: …".
-_LINK = re.compile(r"(?:link\s+|[0-9]{1,9}/[0-9]{1,5}:\s*)([^\s/:]{1,64})/([0-9]{1,5}):?(?:\s|$)")
-_DEVICE = re.compile(r"[0-9]{1,9}:\s*([^\s/:]{1,64}):(?:\s|$)")
+# "link mlx5_0/1 …", in the first versions "1/1: mlx5_0/1: …".  The name of a host may stand in front.
+_LINK = re.compile(
+    r"(?:\S{1,64}\s{1,4}(?=.{1,100}\sstate\s))?"
+    r"(?:link\s+|[0-9]{1,9}/[0-9]{1,5}:\s*)([^\s/:]{1,64})/([0-9]{1,5}):?(?:\s|$)"
+)
+_DEVICE = re.compile(r"(?:\S{1,64}:\s{1,4}(?=.{1,100}\snode_type\s))?[0-9]{1,9}:\s*([^\s/:]{1,64}):(?:\s|$)")
 _LINK_KEYS = ("subnet_prefix", "lid", "sm_lid", "lmc", "state", "physical_state", "netdev", "netdev_index")
 _DEVICE_KEYS = ("node_type", "protocol", "fw", "node_guid", "sys_image_guid", "adaptive-moderation")
 
@@ -77,17 +80,18 @@ def changed(before: Sequence[Link], after: Sequence[Link]) -> List[str]:
 
 
 def _rows(text: str, start: Any, keys: Sequence[str]) -> List[Tuple[str, str, Mapping[str, str]]]:
-    text = clean(text)
-    data = load_json(text) if text.lstrip()[:1] in ("[", "{") else None
+    data = find_json(clean(text))
     if isinstance(data, (list, Mapping)):
         return _json_rows(data if isinstance(data, list) else [data])
     found: List[Tuple[str, str, Dict[str, str]]] = []
-    for line in text.splitlines():
-        head = start.match(line.strip())
+    goes_on = False
+    for line in clean(text).splitlines():
+        head = None if is_prompt(line) else start.match(line.strip())
+        # A line that a narrow terminal broke goes on indented.
+        goes_on = bool(head) or (goes_on and line[:1] in (" ", "\t") and bool(line.strip()))
         if head:
             found.append((head.group(1), head.group(2) if start.groups > 1 else "", {}))
-        if found and (head or line[:1] in (" ", "\t")):
-            # A line that a narrow terminal broke goes on indented.
+        if goes_on:
             rest = line.strip()[head.end() :] if head else line
             found[-1][2].update(_pairs(rest.split(), keys))
     return list(found)

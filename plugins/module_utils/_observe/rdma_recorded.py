@@ -66,7 +66,8 @@ class Recorded:
         self.adapter_ports: Dict[Key, IbstatPort] = {}
         for adapter in self.adapters.values():
             for port in adapter.ports:
-                self.adapter_ports[adapter.name, port.number] = port
+                if isinstance(port.number, int):
+                    self.adapter_ports[adapter.name, port.number] = port
 
     def keys(self) -> List[Key]:
         every = [*self.hca_ports, *self.adapter_ports, *self.links, *self.pairs, *self.gids]

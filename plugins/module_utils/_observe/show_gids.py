@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import Iterable, List, Optional, Tuple
 
 from .._engine.values import Text, Unknown
-from .tool_text import Number, Word, clean, whole
+from .tool_text import Number, Word, output_lines, whole
 
 _IPV4_PREFIX = bytes(10) + b"\xff\xff"
+# People mask addresses before they pass them on ("fe80:0000:0000:0000:xxxx:xxxx:xxxx:xxxx").
+_MASKED = re.compile(r"(?=[^*x]{0,60}[*x])[0-9a-f*x:.]{2,64}")
+_MASKED_IPV4 = re.compile(r"(?:(?:0{1,4}:){5}|::)ffff:")
 
 
 @dataclass(frozen=True)
@@ -30,14 +33,18 @@ class Gid:
 
     @property
     def ipv4(self) -> Optional[str]:
-        """The IPv4 address inside, None where there is none."""
+        """The IPv4 address inside, None where there is none; of a masked address what is left of it."""
         raw = parse_gid(self.address)
-        return "%d.%d.%d.%d" % tuple(raw[12:]) if raw and raw.startswith(_IPV4_PREFIX) else None
+        if raw is None:
+            return self.address if _is_masked(self.address) and _MASKED_IPV4.match(self.address) else None
+        return "%d.%d.%d.%d" % tuple(raw[12:]) if raw.startswith(_IPV4_PREFIX) else None
 
     @property
     def is_link_local(self) -> bool:
         raw = parse_gid(self.address)
-        return raw is not None and raw[0] == 0xFE and raw[1] & 0xC0 == 0x80
+        if raw is None:
+            return re.match("fe[89ab]", self.address) is not None
+        return raw[0] == 0xFE and raw[1] & 0xC0 == 0x80
 
 
 @dataclass(frozen=True)
@@ -64,16 +71,39 @@ class Listing:
 def parse_show_gids(text: str) -> Listing:
     """Columns may be empty in the middle (IPv4) and at the end (netdev), so each word is told by its form."""
     found: List[Tuple[str, int, Gid]] = []
-    announced: Number = Unknown("not printed: the listing may be cut off")
-    for line in clean(text).splitlines():
+    counts: List[Number] = []
+    for line in output_lines(text):
         words = line.split()
-        if line.startswith("n_gids_found="):
-            announced = whole(line.partition("=")[2])
-        elif len(words) > 3 and parse_gid(words[3]) and re.fullmatch(r"[0-9]{1,5} [0-9]{1,5}", " ".join(words[1:3])):
+        if line.strip().startswith("n_gids_found="):
+            counts.append(whole(line.partition("=")[2]))
+            continue
+        words = words[1:] if words and words[0].endswith(":") else words
+        if len(words) > 3 and _is_address(words[3]) and re.fullmatch(r"[0-9]{1,5} [0-9]{1,5}", " ".join(words[1:3])):
             found.append((words[0], int(words[1]), _gid(int(words[2]), words[3], words[4:])))
     places = dict.fromkeys((device, port) for device, port, _gid in found)
     ports = (PortGids(*place, tuple(gid for device, port, gid in found if (device, port) == place)) for place in places)
-    return Listing(tuple(ports), announced)
+    return Listing(tuple(ports), _announced(counts))
+
+
+def _announced(counts: List[Number]) -> Number:
+    """The sum of all listings in a text, each of another host."""
+    known = [count for count in counts if isinstance(count, int)]
+    if len(known) < len(counts) or not counts:
+        return next(iter(counts), Unknown("not printed: the listing may be cut off"))
+    return sum(known)
+
+
+def _is_something(address: str) -> bool:
+    raw = parse_gid(address)
+    return any(raw) if raw is not None else _is_address(address)
+
+
+def _is_address(word: str) -> bool:
+    return parse_gid(word) is not None or _is_masked(word)
+
+
+def _is_masked(word: str) -> bool:
+    return word.count(":") > 2 and _MASKED.fullmatch(word.lower()) is not None
 
 
 def parse_gid(text: str) -> Optional[bytes]:
@@ -106,9 +136,7 @@ def parse_gid_type(text: Text) -> Number:
 
 def usable_indexes(gids: Iterable[Gid]) -> Tuple[int, ...]:
     """Where RoCE v2 with a routable address is: those with IPv4 first, then those with a global IPv6 address."""
-    routable = [
-        gid for gid in gids if gid.version == 2 and not gid.is_link_local and any(parse_gid(gid.address) or b"")
-    ]
+    routable = [gid for gid in gids if gid.version == 2 and not gid.is_link_local and _is_something(gid.address)]
     return tuple(gid.index for gid in sorted(routable, key=lambda gid: (gid.ipv4 is None, gid.index)))
 
 
@@ -119,7 +147,7 @@ def usable_index(gids: Iterable[Gid]) -> Number:
 
 
 def _gid(index: int, address: str, rest: List[str]) -> Gid:
-    rest = rest[1:] if rest and re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", rest[0]) else rest
+    rest = rest[1:] if rest and re.fullmatch(r"[0-9x*]{1,4}(\.[0-9x*]{1,4}){3}", rest[0]) else rest
     version: Number = Unknown("no type")
     # The kernel's own spelling, where a script prints that: "RoCE v2".
     rest = rest[1:] if rest and rest[0] in ("RoCE", "IB/RoCE") else rest

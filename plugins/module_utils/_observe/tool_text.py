@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Optional, Union
+from typing import Any, Dict, List, Optional, Pattern, Tuple, Union
 
 from .._engine.values import Unknown
 
@@ -19,13 +19,49 @@ Flag = Union[bool, Unknown]
 
 # Colours (CSI), titles (OSC) and what `tput sgr0` adds.
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*\x07?|\x1b\([A-Z0-9]|\x0f")
+# What people put in front of the lines that they pass on: marks of a quotation, and the time at which a line was logged.
+_QUOTED = re.compile(r"(?m)^(?:>[ ]?){1,8}")
+_LOGGED = re.compile(
+    r"(?m)^\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?\]?[ ]"
+)
+# A shell's prompt with the command behind it, and the fences of Markdown: they belong to no output.
+_PROMPT = re.compile(
+    r"\s{0,8}(?:\([\w.-]{1,40}\) ?)?"
+    r"(?:\[[^\]]{1,80}\] ?|[\w.-]{1,64}@[\w.-]{1,64}[: ][^#$]{0,80}|[\w.-]{1,64}:[^\s#$]{0,80}|[a-z]{2,5}-[0-9.]{1,6}|~ ?)?"
+    r"[#$](?:\s|$)"
+)
+_FENCE = re.compile(r"\s{0,8}(?:```|~~~)[\w+-]{0,20}\s*$")
+# What pdsh, clush and the like put in front of each line.
+_LABEL = re.compile(r"([A-Za-z0-9][\w.-]{0,63}):(?: |$)")
+_JSON_START = re.compile(r"(?m)^[ \t]{0,40}(?:\{[ \t]{0,8}(?:[\"}]|$)|\[[ \t]{0,8}(?:[\[{\"\]]|$))")
 _NOTHING = ("n/a", "na", "[n/a]", "not applicable", "not supported", "[not supported]", "unsupported", "none", "-")
 _ERROR = re.compile(r"err(or)?\b|fail|invalid|cannot|denied|unknown error", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
-    """A text without colours and with plain line ends."""
-    return _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
+    """A text without colours, quotation marks and times of a log in front, and with plain line ends."""
+    text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
+    return _LOGGED.sub("", _QUOTED.sub("", text))
+
+
+def is_prompt(line: str) -> bool:
+    """Whether a line is a shell's prompt (with a command, or without) or a fence, and so no output of the tool."""
+    return _PROMPT.match(line[:400]) is not None or _FENCE.match(line[:60]) is not None
+
+
+def output_lines(text: str) -> List[str]:
+    """The lines of a cleaned text that a tool printed."""
+    return [line for line in clean(text).splitlines() if not is_prompt(line)]
+
+
+def without_labels(text: str, sign: Pattern[str]) -> str:
+    """A text without the names of hosts that stand in front of all its lines; the sign is what must stand behind one."""
+    lines = [line for line in clean(text).splitlines() if line.strip()]
+    labels = [_LABEL.match(line) for line in lines]
+    if len(lines) < 3 or not all(labels):
+        return text
+    plain = [line[label.end() :] for line, label in zip(lines, labels) if label]
+    return "\n".join(plain) if any(sign.match(line.strip()) for line in plain) else text
 
 
 def load_json(text: str) -> Any:
@@ -34,6 +70,27 @@ def load_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         return Unknown("no JSON: %s" % str(error)[:80])
+
+
+def find_json(text: str) -> Any:
+    """The JSON value in a text, also behind a prompt or messages; None where no line begins as one.
+
+    Of a key that stands twice the first value counts: ethtool prints a reading, and below it the limits, by one name.
+    """
+    start = _JSON_START.search(text)
+    if start is None:
+        return None
+    try:
+        return json.JSONDecoder(object_pairs_hook=_first_of_each).raw_decode(text[start.start() :].lstrip())[0]
+    except (ValueError, RecursionError) as error:
+        return Unknown("no JSON: %s" % str(error)[:80])
+
+
+def _first_of_each(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+    for key, value in pairs:
+        found.setdefault(key, value)
+    return found
 
 
 def no_value(word: str) -> Unknown:

@@ -542,7 +542,7 @@ def test_mlxlink_text() -> None:
         "Temperature [C]                    : 52 [-10..75] \n"
     )
     link = mlxlink.parse_mlxlink(text)
-    assert (link.state, link.speed, plain(link.speed_gbps), link.lanes) == ("Active", "IB-NDR", "unknown", 4)
+    assert (link.state, link.speed, link.speed_gbps, link.lanes) == ("Active", "IB-NDR", 400.0, 4)
     assert (link.effective_ber, link.temperature_c) == (0.0, 52.0)
     assert plain(link.raw_errors_per_lane) == [3, 0, 1, "unknown"]
     failed = mlxlink.parse_mlxlink("-E- Failed to open device: mlx5_9\n")
