@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What DCGM's ``dcgmi`` prints while it watches: ``dmon``, ``health -c`` and ``nvlink -s``."""
+"""What DCGM's ``dcgmi`` prints while it watches: ``dmon``, ``health -c``, ``nvlink -s`` and ``-e``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.values import Unknown
-from .tool_text import Word, clean, load_json, no_value, real, whole
+from .tool_text import Number, Word, clean, load_json, no_value, real, whole
 
 Value = Union[int, float, str, Unknown]
 
 _ENTITY = re.compile(r"(GPU|GPU-I|GPU-CI|vGPU|Switch|Link|CPU|Core)\s{1,12}([0-9]{1,6}(?:/[0-9]{1,6}){0,2})(\s.*|$)")
 # What the health report says (HelperHealthToString in DCGM's dcgmi/Health.cpp).
 _HEALTH = ("Healthy", "Warning", "Failure", "Internal error")
+# Before DCGM 2: "GPU ID: 0", and "PCIe system: Warning - Detected more than 8 PCIe" in one cell.
+_OLD_ENTITY = re.compile(r"(?:[A-Za-z]{1,20} ID:\s*)?([0-9]{1,6})")
+_OLD_SYSTEM = re.compile(r"([A-Za-z][A-Za-z ]{1,40}?):\s*(Healthy|Warning|Failure)\s*-\s*(.{1,300})")
 _LINK_LETTERS = {"U": "up", "D": "down", "X": "disabled", "_": "not supported"}
 
 
@@ -89,15 +92,36 @@ def parse_dcgmi_health(text: str) -> Health:
             messages += [line.strip()[:300]] if re.match(r"Error", line) else []
             continue
         name, said = re.sub(r"^->\s*", "", cells[0]), cells[1]
-        if name == "Overall Health":
-            overall = _state(said)
-        elif name.endswith((" system", "Driver")) and said in _HEALTH:
+        named, inline = _OLD_ENTITY.fullmatch(name), _OLD_SYSTEM.fullmatch(said)
+        if name == "Overall Health" or said.startswith("Overall Health:"):
+            overall = _state(said.split(":")[-1].strip())
+        elif named:
+            entity = named.group(1)
+        elif name and said in _HEALTH:
             systems.append((entity, name, said))
-        elif re.fullmatch("[0-9]{1,6}", name):
-            entity = name
+        elif not name and inline:
+            systems.append((entity, inline.group(1), inline.group(2)))
+            messages.append(inline.group(3))
         elif not name and said:
             messages.append(said)
     return Health(overall, tuple(systems), tuple(messages))
+
+
+def parse_dcgmi_nvlink_errors(text: str) -> Dict[Tuple[str, str], Dict[str, Number]]:
+    """``nvlink -e``: the counters of each link as they are named there (``Replay Error``), by GPU and link."""
+    found: Dict[Tuple[str, str], Dict[str, Number]] = {}
+    gpu = link = ""
+    for line in clean(text).splitlines():
+        cells = [cell.strip() for cell in line[:500].strip().strip("|").split("|")]
+        head = re.fullmatch(r"GPU(?: ID:)?\s{1,4}([0-9]{1,4})", cells[0])
+        place = re.fullmatch(r"Link\s{1,4}([0-9]{1,4})", cells[0])
+        if head:
+            gpu, link = head.group(1), ""
+        elif place:
+            link = place.group(1)
+        elif link and len(cells) == 2 and cells[0].startswith("->"):
+            found.setdefault((gpu, link), {})[cells[0][2:].strip()[:60]] = whole(cells[1])
+    return found
 
 
 def parse_dcgmi_nvlink(text: str) -> Dict[str, Tuple[str, ...]]:
@@ -145,7 +169,8 @@ def _walk(node: Any, entity: str, depth: int, systems: List[Tuple[str, str, str]
         if not isinstance(inner, Mapping):
             continue
         state = str(inner.get("value", ""))[:40]
-        if str(name).endswith((" system", "Driver")) and state in _HEALTH:
+        is_system = not re.fullmatch("[0-9]{1,6}", str(name)) and name != "Overall Health"
+        if is_system and state in _HEALTH:
             systems.append((entity, str(name)[:80], state))
             overflow = inner.get("overflow")
             messages += [str(item)[:300] for item in overflow] if isinstance(overflow, list) else []

@@ -10,20 +10,25 @@ A test that was skipped has not passed: on a GeForce nearly all are, and no GPU 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple, Union
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Unknown
 from .tool_text import Word, clean, load_json, said
 
 # Case differs between versions.
-_STATUSES = {"pass": "Pass", "fail": "Fail", "warn": "Warn", "skip": "Skip", "not run": "Skip", "notrun": "Skip"}
+_STATUSES = {
+    "pass": "Pass", "passed": "Pass", "fail": "Fail", "failed": "Fail", "warn": "Warn", "warning": "Warn",
+    "skip": "Skip", "skipped": "Skip", "not run": "Skip", "notrun": "Skip",
+}  # fmt: skip
 _NAMES = ("DCGM GPU Diagnostic", "DCGM Diagnostic")
 _ROW = re.compile(
     r"(Pass|Fail|Warn|Skip|Not Run)(?:\s+-\s+(All|(?:GPU|CPU|Switch)s?:\s*([0-9, ]{1,400})))?", re.IGNORECASE
 )
 _PER_ENTITY = re.compile(r"((?:GPU|CPU|Switch)\s?[0-9]{1,4}): (Pass|Fail|Warn|Skip|Not Run)", re.IGNORECASE)
 _SECTION = re.compile(r"[|+]-{2,8}\s+([A-Za-z ]{1,30}?)\s+-{2,30}\+")
+# From DCGM 4 on the label says which GPU it is about.
+_NOTE = re.compile(r"(?:Warning|Error|Info)(?:\s*:\s*(?:GPU|CPU|Switch)?\s?([0-9]{1,4}))?", re.IGNORECASE)
 _FACTS = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "EUD Test Version")
 
 
@@ -60,49 +65,83 @@ def parse_dcgmi_diag(text: str) -> Diag:
         if isinstance(data, Unknown):
             data = load_json(text[start : text.rfind("}") + 1])
         if isinstance(data, Mapping):
-            return _json_diag(data)
+            diag = _json_diag(data)
+            complaint = next((line.strip()[:300] for line in text[:start].split("\n") if line.startswith("Error")), "")
+            return replace(diag, error=complaint) if complaint and not diag.results else diag
         return Diag((), "error: %s" % data, Unknown("not printed"), Unknown("not printed"))
     return _table_diag(text)
 
 
 def _table_diag(text: str) -> Diag:
-    results: List[Result] = []
-    facts = {}
-    errors: List[str] = []
-    category = test = ""
+    table = _Table()
     for line in text.splitlines():
-        line = line.strip()[:500]
-        section = _SECTION.match(line)
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if section:
-            category = section.group(1).strip()
-        elif len(cells) == 2 and line.startswith("|"):
-            name, value = cells
-            status, entity = _ROW.fullmatch(value), _PER_ENTITY.fullmatch(value)
-            if name in _FACTS:
-                facts[name] = value
-            elif status and name not in ("Warning", "Error", "Info"):
-                test = name or test
-                results.append(Result(category, test, _status(status.group(1)), _ids(status.group(3) or "")))
-            elif entity and test:
-                results.append(Result(category, test, _status(entity.group(2)), _ids(entity.group(1))))
-            elif results and not name and re.fullmatch("[0-9, ]{1,400}", value):
-                # A long list of GPUs goes on in the next row.
-                last = results.pop()
-                every = (*last.entities, *_ids(value))
-                results.append(Result(last.category, last.test, last.status, every, last.messages))
-            elif results and value and name not in ("Result", "Diagnostic"):
-                last = results.pop()
-                every = (*last.messages, value)
-                results.append(Result(last.category, last.test, last.status, last.entities, every))
-        elif re.match(r"Error|.*\bcould not\b|.*\bUnable to\b", line):
-            errors.append(line)
+        table.hear(line.strip()[:500])
+    table.end_note()
+    results, facts = tuple(table.results), table.facts
     return Diag(
-        tuple(results),
-        None if results else (errors[0] if errors else "error: no result is printed"),
+        results,
+        None if results else (table.errors[0] if table.errors else "error: no result is printed"),
         said(facts.get("DCGM Version")),
         said(facts.get("Driver Version Detected")),
     )
+
+
+class _Table:
+    """What was heard of a table so far; ``first`` is the place of the first result of the test that we are in."""
+
+    def __init__(self) -> None:
+        self.results: List[Result] = []
+        self.facts: Dict[str, str] = {}
+        self.errors: List[str] = []
+        self._category = self._test = self._note = self._about = ""
+        self._first = 0
+
+    def hear(self, line: str) -> None:
+        section = _SECTION.match(line)
+        name, bar, rest = line.strip("|").partition("|")
+        if section:
+            self.end_note()
+            self._category = section.group(1).strip()
+        elif bar and "|" not in rest and line.startswith("|"):
+            self._hear_row(name.strip(), rest)
+        elif re.match(r"Error|.*\bcould not\b|.*\bUnable to\b", line):
+            self.errors.append(line)
+
+    def _hear_row(self, name: str, rest: str) -> None:
+        value, note = rest.strip(), _NOTE.fullmatch(name)
+        status, entity = _ROW.fullmatch(value), _PER_ENTITY.fullmatch(value)
+        if name or status or entity:
+            self.end_note()
+        if name in _FACTS:
+            self.facts[name] = value
+        elif status and not note:
+            self._first = len(self.results) if name else self._first
+            self._test = name or self._test
+            ids = _ids(status.group(3) or "")
+            self.results.append(Result(self._category, self._test, _status(status.group(1)), ids))
+        elif entity and self._test:
+            found = Result(self._category, self._test, _status(entity.group(2)), _ids(entity.group(1)))
+            self.results.append(found)
+        elif self.results and not name and not self._note and re.fullmatch("[0-9, ]{1,400}", value):
+            # A long list of GPUs goes on in the next row.
+            last = self.results.pop()
+            self.results.append(replace(last, entities=(*last.entities, *_ids(value))))
+        elif self.results and value and (note or not name):
+            # Words are cut where the row is full; a blank stands before and two behind it.
+            self._note += rest[1:-2] if len(rest) > 3 else value
+            self._about = (note.group(1) or "") if note else self._about
+
+    def end_note(self) -> None:
+        """A note is about the GPU that it names, in its label or in its first words, else about the last result."""
+        note, self._note = " ".join(self._note.split()), ""
+        if note:
+            begins = re.match("GPU ?([0-9]{1,4})\\b", note)
+            about = self._about or (begins.group(1) if begins else "")
+            here = range(self._first, len(self.results))
+            place = next((number for number in here if about in self.results[number].entities), len(self.results) - 1)
+            found = self.results[place]
+            self.results[place] = replace(found, messages=(*found.messages, note))
+        self._about = ""
 
 
 def _json_diag(data: Mapping[str, Any]) -> Diag:

@@ -142,15 +142,17 @@ def observe_services(host: Host) -> Union[Dict[str, Service], Unknown]:
 
 
 def parse_lspci_functions(text: Text) -> NvidiaFunctions:
-    """Functions of NVIDIA in ``lspci`` with or without -D and -nn, one a line; indented lines are passed over."""
+    """Functions of NVIDIA in ``lspci`` with or without -D, -n and -nn, one a line; indented lines are passed over."""
     gpus: List[str] = []
     switches: List[str] = []
     bridges: List[str] = []
     for line in lines(text):
         row = _LSPCI.fullmatch(line[:500].rstrip())
-        if not row or not re.search(r"NVIDIA|nVidia|\[10de:", row.group("what")):
+        if not row or not re.search(r"NVIDIA|nVidia|\b10de:", row.group("what")):
             continue
         kind, code = row.group("kind"), row.group("class") or ""
+        # With -n there is a code in the place of the name.
+        code = kind if re.fullmatch("[0-9a-f]{4}", kind) else code
         if code[:2] == "03" or kind in ("3D controller", "VGA compatible controller", "Display controller"):
             gpus.append(row.group("address"))
         elif code == _SWITCH_CLASS or kind == "Bridge":

@@ -18,6 +18,11 @@ from .nvidia_words import address, clean, is_complaint, word
 _RECORD = re.compile(
     r"\[([A-Z][a-z]{2} {1,2}\d{1,2} \d{4} \d\d:\d\d:\d\d)\] \[([A-Z]{1,10})\] (?:\[tid \d{1,10}\] )?(.{0,1500})"
 )
+# What it writes to the journal has no level.
+_COMPLAINT = re.compile(
+    r".{0,200}\bnv(?:idia)?-fabricmanager[\w.-]{0,20}\[\d{1,10}\]: (?=.{0,300}(?:fail|error|incompatible|match with|unable|invalid|abort))(.{1,500})",
+    re.ASCII | re.IGNORECASE,
+)
 _MISMATCH = re.compile(
     r"fabric manager NVIDIA GPU driver interface version (\d[\d.]{1,20}\d) (?:don't|doesn't|does not|do not) match with "
     r"driver version (\d[\d.]{1,20}\d)",
@@ -42,6 +47,9 @@ _MISSING = (
 _STARTED = (
     "successfully configured all the available",
     'started "nvidia fabric manager"',
+    "started nvidia fabric manager service",
+    "started nvidia-fabricmanager.service",
+    "active: active (running)",
 )
 _FAILED = (
     "control process exited with error code",
@@ -49,6 +57,8 @@ _FAILED = (
     "main process exited, code=exited, status=1",
     "failed with result",
     "failed to start nvidia fabric manager",
+    "failed to start nvidia-fabricmanager",
+    "active: failed",
     "failed! exit code",
 )
 
@@ -113,8 +123,11 @@ def parse_fm_log(text: Text) -> FmLog:
         line = line[:2000]
         low = line.lower()
         record = _RECORD.match(line)
+        complaint = _COMPLAINT.match(line)
         if record and record.group(2) in ("ERROR", "CRITICAL", "FATAL", "ALERT", "EMERGENCY"):
             errors.append(record.group(3).strip())
+        elif complaint:
+            errors.append(complaint.group(1).strip())
         warnings += bool(record and record.group(2).startswith("WARN"))
         versions, sxid, bridge = _MISMATCH.search(line), _SXID.search(line), _BRIDGE.search(line)
         if versions:
@@ -263,11 +276,19 @@ def _from_csv(rows: List[str]) -> List[FabricState]:
         labels = table[header]
         names = [_name(cell) if _name(cell) in _PLAIN or cell.startswith("fabric.") else "" for cell in labels]
         return [_state(dict(zip(names, row))) for row in table[header + 1 :] if len(row) == len(names)]
-    # csv,noheader: the state is the word that can be one, and what follows it the status.
-    found: List[FabricState] = []
-    for row in table:
-        place = next((number for number, cell in enumerate(row) if cell.strip("[]").lower() in _STATE_WORDS), None)
-        if place is not None and len(row) <= 12:
-            said = {"state": row[place], "status": row[place + 1] if place + 1 < len(row) else ""}
-            found.append(_state({**said, "gpu": row[0] if place else ""}))
-    return found
+    # csv,noheader: the state is the word that can be one, in the same place of every row, and what follows the status.
+    rows_of = [row for row in table if len(row) <= 12]
+    first = next((row for row in rows_of if any(_is_state(cell) for cell in row)), None)
+    if first is None:
+        return []
+    place = next(number for number, cell in enumerate(first) if _is_state(cell))
+    found = [
+        dict(zip(("gpu", "state", "status"), (row[0] if place else "", *row[place:])))
+        for row in rows_of
+        if len(row) == len(first)
+    ]
+    return [_state(row) for row in found]
+
+
+def _is_state(cell: str) -> bool:
+    return cell.strip("[]").lower() in _STATE_WORDS

@@ -17,6 +17,7 @@ from typing import Dict, List, Mapping, Optional, Tuple, Union
 from .._engine.values import Text, Unknown
 from .nvidia_values import Flag, Number, Real, Word
 from .nvidia_words import address, clean, is_complaint, not_understood, silence
+from .pasted import plain_lines
 
 # What a GPU may have instead of links, by a part of its message in lower case.
 _MESSAGES = (
@@ -36,9 +37,12 @@ _ERROR = re.compile(
     r"tx_discards|link_recovery_successful_events|link_recovery_failed_events",
     re.ASCII,
 )
-_GPU = re.compile(r"\s*GPU\s{1,3}(\d{1,4})\s*:\s*(.{0,200}?)\s*(?:\(UUID:\s*([^)]{0,80})\))?\s*", re.ASCII)
+_GPU = re.compile(r"\s*GPU\s{1,3}(\d{1,4})\s*:\s*(.{0,200}?)\s*(?:\(UUID:\s*([^)]{0,80})\)(.{0,200}))?\s*", re.ASCII)
+# The command itself, in a text that has several of them; drivers before R450 name no GPU when one is asked for.
+_COMMAND = re.compile(r".{0,200}nvidia-smi\b.{0,20}\bnvlink\b(?:.{0,80}?\s(?:-i|--id)[ =](\d{1,4})\b)?", re.ASCII)
 # A comma stands behind the link in -c; some tools write the GPU before it.
 _LINK = re.compile(r"\s*(?:GPU\s{1,3}(\d{1,4})\s*,\s*)?Link\s{1,3}(\d{1,3})\s*[:,]\s*(.{0,400})", re.ASCII)
+_SIGN = re.compile(r"\s*(?:GPU\s{1,3}\d{1,4}\s*[:,]|Link\s{1,3}\d{1,3}\s*[:,])", re.ASCII)
 _RATE = re.compile(r"(\d{1,5}(?:\.\d{1,6})?)\s*GB/s.{0,20}", re.ASCII | re.IGNORECASE)
 _REMOTE = re.compile(
     r"(?:Remote Device\s*)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?::\s*Link\s*(\d{1,3}))?", re.ASCII
@@ -125,30 +129,58 @@ def parse_nvlink(text: Text) -> Union[Tuple[GpuLinks, ...], Unknown]:
     """
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not there")
-    gpus: Dict[int, _Said] = {}
-    current: Optional[_Said] = None
-    rows = [line[:600] for line in clean(text).split("\n")]
+    heard = _Heard()
+    rows = [line[:600] for line in plain_lines(clean(text), _SIGN)]
     for line in rows:
-        head, link = _GPU.fullmatch(line), _LINK.fullmatch(line)
-        if line.startswith("####"):
-            # A collection of outputs: what follows is another tool's.
-            current = None
-        elif link:
-            # nvlink -i of old drivers names no GPU.
-            number = int(link.group(1)) if link.group(1) else current.index if current else 0
-            current = gpus.setdefault(number, _Said(number))
-            current.hear_link(int(link.group(2)), link.group(3))
-        elif head:
-            current = gpus.setdefault(int(head.group(1)), _Said(int(head.group(1))))
-            current.hear_name(head.group(2), head.group(3) or "")
-        elif current and _state_of(line):
-            current.hear_message(line.strip())
-        elif _state_of(line) in ("all inactive", "mig"):
-            # A message that lost the line of its GPU is about the next one.
-            gpus.setdefault(len(gpus), _Said(len(gpus))).hear_message(line.strip())
-        elif current and line.strip():
-            current.hear_row(line)
+        heard.hear(line)
+    gpus = heard.gpus
     return tuple(gpus[number].told() for number in sorted(gpus)) or _nothing(rows)
+
+
+class _Heard:
+    """What was heard of all GPUs so far."""
+
+    def __init__(self) -> None:
+        self.gpus: Dict[int, _Said] = {}
+        self._current: Optional[_Said] = None
+        self._asked_for: Optional[int] = None
+
+    def hear(self, line: str) -> None:
+        head, link, command = _GPU.fullmatch(line), _LINK.fullmatch(line), _COMMAND.match(line)
+        state = _state_of(line)
+        if line.startswith("####") or command:
+            # What follows is another output; in a collection, another tool's.
+            self._current = None
+            self._asked_for = int(command.group(1)) if command and command.group(1) else None
+        elif link:
+            number = int(link.group(1)) if link.group(1) else self._nameless()
+            if number is not None:
+                self._turn_to(number).hear_link(int(link.group(2)), link.group(3))
+        elif head:
+            gpu = self._turn_to(int(head.group(1)))
+            gpu.hear_name(head.group(2), head.group(3) or "")
+            if head.group(4) and _state_of(head.group(4)):
+                gpu.hear_message(head.group(4).strip())
+        elif self._current and state:
+            self._current.hear_message(line.strip())
+        elif state in ("all inactive", "mig") or "have or support nvlink" in line.lower():
+            # A message that lost the line of its GPU is about the next one.
+            number = len(self.gpus) if self._asked_for is None else self._asked_for
+            self.gpus.setdefault(number, _Said(number)).hear_message(line.strip())
+        elif self._current and line.strip():
+            self._current.hear_row(line)
+
+    def _turn_to(self, number: int) -> _Said:
+        self._current = self.gpus.setdefault(number, _Said(number))
+        return self._current
+
+    def _nameless(self) -> Optional[int]:
+        """The GPU of a link without a name above it: unknown when there are several."""
+        if self._current:
+            return self._current.index
+        if self._asked_for is not None:
+            return self._asked_for
+        return next(iter(self.gpus), 0) if len(self.gpus) < 2 else None
 
 
 class _Said:
@@ -222,6 +254,8 @@ def _status(word: str) -> Tuple[Flag, Real]:
     rate = _RATE.fullmatch(word)
     if rate:
         return True, float(rate.group(1))
+    if word.strip("<>").lower() == "active":
+        return True, Unknown("not there: no rate is printed")
     if word.strip("<>").lower() in _INACTIVE:
         return False, Unknown("not applicable: the link is inactive")
     reason = _silent(word) if word else _NOT_ASKED

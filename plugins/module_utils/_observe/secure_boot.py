@@ -17,6 +17,7 @@ from typing import List, Optional, Tuple, Union
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .nvidia_values import Flag, Word
+from .nvidia_words import clean
 
 EFI = "/sys/firmware/efi"
 EFIVARS = EFI + "/efivars"
@@ -30,9 +31,18 @@ _VALIDATION_OFF = "MokSBStateRT-" + _SHIM
 _VARIABLE_BYTES = 5
 
 _SHORT_KEY = re.compile(r"([0-9a-f]{8,64})\s{1,4}(\S.{0,200})", re.ASCII)
-_FINGERPRINT = re.compile(r"\s{0,20}SHA1 Fingerprint: ?([0-9a-fA-F:]{40,60})\s*", re.ASCII)
+_FINGERPRINT = re.compile(r"\s{0,20}SHA(?:1|256) Fingerprint[:=] ?([0-9a-fA-F:]{40,96})\s*", re.ASCII)
 _SUBJECT = re.compile(r"\s{1,40}Subject: ?(.{0,400})")
 _LABEL = re.compile(r"\s{0,40}(Firmware|Secure Boot|Setup Mode)\s{0,4}: ?(.{0,200})", re.ASCII)
+# bootctl tells the mode of the firmware, sbctl whether it is the setup mode.
+_MODES = (
+    ("setup", True),
+    ("user", False),
+    ("deployed", False),
+    ("audit", False),
+    ("enabled", True),
+    ("disabled", False),
+)
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,8 @@ def parse_mokutil(text: Text) -> Union[SecureBoot, Unknown]:
     """``mokutil --sb-state``."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not there")
-    said = " ".join(text.lower().split())[:1000]
+    # The kernel writes it in two words: "secureboot: Secure boot enabled".
+    said = " ".join(clean(text).lower().split())[:1000].replace("secure boot ", "secureboot ")
     if "efi variables are not supported" in said:
         none = Unknown("not applicable: EFI variables are not supported on this system")
         return SecureBoot(False, none, none, none)
@@ -126,7 +137,7 @@ def parse_mokutil(text: Text) -> Union[SecureBoot, Unknown]:
     is_on = _word_of(said, "secureboot enabled", "secureboot disabled")
     if not isinstance(is_on, Unknown):
         return SecureBoot(True, is_on, setup, True if is_on else silent)
-    if "doesn't support secure boot" in said or "does not support secure boot" in said:
+    if re.search("(?:doesn't|does not) support secure ?boot", said):
         return SecureBoot(True, False, setup, silent)
     return Unknown("not understood: %s" % text.strip()[:100] if said else "not there: mokutil printed nothing")
 
@@ -134,7 +145,7 @@ def parse_mokutil(text: Text) -> Union[SecureBoot, Unknown]:
 def parse_mok_keys(text: Text) -> Tuple[MokKey, ...]:
     """``mokutil --list-enrolled``, ``--db`` and the like, with or without --short."""
     keys: List[MokKey] = []
-    for line in lines(text):
+    for line in lines(clean(text) if isinstance(text, str) else text):
         row = line[:500].rstrip()
         short, finger, subject = _SHORT_KEY.fullmatch(row), _FINGERPRINT.fullmatch(row), _SUBJECT.fullmatch(row)
         if short:
@@ -151,7 +162,7 @@ def parse_bootctl(text: Text) -> Union[BootCtl, Unknown]:
     """The System part of ``bootctl``; before systemd 249 Setup Mode has a line of its own."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not there")
-    rows = [_LABEL.fullmatch(line[:300].rstrip()) for line in text.splitlines()]
+    rows = [_LABEL.fullmatch(line[:300].rstrip()) for line in clean(text).splitlines()]
     said = {row.group(1): row.group(2).strip() for row in reversed(rows) if row}
     if not said:
         if "not booted with efi" in text[:1000].lower():
@@ -164,19 +175,19 @@ def parse_bootctl(text: Text) -> Union[BootCtl, Unknown]:
     boot = said.get("Secure Boot", "").lower()
     is_on = _word_of(boot, "enabled", "disabled")
     mode = said.get("Setup Mode", "").lower() or ((re.search(r"\((\w{1,20})\)", boot) or [""])[0]).strip("()")
-    setup: Flag = silent if not mode or mode == "unsupported" else mode == "setup"
+    setup: Flag = next((is_setup for word, is_setup in _MODES if word in mode), silent)
     firmware = said.get("Firmware", "")
     told: Word = Unknown("not applicable: %s" % firmware) if firmware.startswith("n/a") else firmware or silent
     return BootCtl(told, SecureBoot(True, is_on, setup, silent))
 
 
 def parse_rejected_module(text: Text) -> Optional[str]:
-    """The module that modprobe could not load for its signature; empty when it is not named, None when that was not."""
+    """The module that was refused for its signature; empty when it is not named, None when none was."""
     for line in lines(text):
         row = line[:1000]
-        if re.search(r"Key was rejected by service|Required key not available", row):
-            found = re.search(r"'([\w-]{1,60})'", row, re.ASCII)
-            return found.group(1) if found else ""
+        if re.search(r"Key was rejected by service|Required key not available|Loading of .{1,40} is rejected", row):
+            found = re.search(r"'([\w-]{1,60})'|([\w-]{1,60})\.ko\b", row, re.ASCII)
+            return (found.group(1) or found.group(2)) if found else ""
     return None
 
 

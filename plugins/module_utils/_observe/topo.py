@@ -18,6 +18,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from .._engine.values import Text, Unknown
 from .cpu import Ids, Number, ids_of
 from .nvidia_words import clean, is_complaint, silence
+from .pasted import plain_lines
 from .topo_rows import NAMELESS, Matrix, matrices
 
 # From near to far; PSB is a single bridge of old drivers' legends.
@@ -25,6 +26,10 @@ NEARNESS = ("PIX", "PSB", "PXB", "PHB", "NODE", "SYS", "SOC")
 # Words of ``topo -p2p`` (its legend): OK; not supported by chipset, GPU, topology or at all; disabled.
 PEER_WORDS = ("OK", "CNS", "GNS", "TNS", "NS", "DR", "U")
 
+# A line of a matrix: its header, or the row of a GPU.
+_SIGN = re.compile(r"\s*GPU\d{1,3}(?:\s{0,40}(?:GPU\d|NIC\d|mlx|CPU)|\s{1,40}(?:X|NV\d{1,3}|[A-Z]{3,4})\b)", re.ASCII)
+# Where ids do not follow each other, six of them are printed and the others left out.
+_LEFT_OUT = re.compile(r"\d{1,5}(?:,\d{1,5}){5}", re.ASCII)
 _NVLINK = re.compile(r"NV(\d{1,3})", re.ASCII)
 _LEGEND = re.compile(r"\s*(NIC\d{1,3})\s*:\s*(\S{1,64})\s*", re.ASCII)
 
@@ -95,7 +100,7 @@ def parse_topo(text: Text) -> Union[Topo, Unknown]:
     """The output of ``nvidia-smi topo -m``; Unknown with the tool's own word when there is no matrix."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not there")
-    rows = clean(text).split("\n")
+    rows = plain_lines(clean(text), _SIGN)
     every = list(matrices(rows))
     found = [matrix for matrix in every if not _is_of_peers(matrix)]
     if not found:
@@ -112,7 +117,7 @@ def parse_topo_p2p(text: Text) -> Union[Dict[str, Dict[str, str]], Unknown]:
     """The output of ``nvidia-smi topo -p2p``: what each GPU can do with each other one, as printed."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not there")
-    rows = clean(text).split("\n")
+    rows = plain_lines(clean(text), _SIGN)
     found = [matrix for matrix in matrices(rows) if _is_of_peers(matrix)]
     if not found:
         return _no_matrix(rows)
@@ -170,7 +175,7 @@ def _ids(word: Optional[str]) -> Ids:
     quiet = silence(word)
     if quiet is not None:
         return quiet
-    if word.endswith((",", "-")):
+    if word.endswith((",", "-")) or _LEFT_OUT.fullmatch(word):
         return Unknown("not understood: %r is cut off" % word[:60])
     found = ids_of(word)
     return found if isinstance(found, frozenset) else Unknown("not understood: %s" % found.reason)

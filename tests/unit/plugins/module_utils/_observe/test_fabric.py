@@ -305,3 +305,25 @@ def test_a_capture_of_the_log_alone(tmp_path: Path) -> None:
     seen = fabric.observe(CaptureHost(str(tmp_path)), has_nvlink5=False)
     assert not isinstance(seen.log, Unknown) and seen.log.switch_errors[0].code == 12028
     assert json.loads((tmp_path / "capture.json").read_text(encoding="utf-8"))["format"] == 1
+
+
+def test_what_fabric_manager_writes_to_the_journal_is_an_error_by_its_words() -> None:
+    log = fabric_manager.parse_fm_log(
+        "Jun 23 13:12:02 node nv-fabricmanager[9837]: Connected to 1 node.\n"
+        "Jun 23 13:12:02 node nv-fabricmanager[9837]: fabric manager version is incompatible with NVSwitch driver.\n"
+        "   Active: failed (Result: exit-code) since Tue 2020-06-23 13:12:02 CST; 3s ago\n"
+    )
+    assert log.errors == ("fabric manager version is incompatible with NVSwitch driver.",)
+    assert log.has_started is False
+    running = fabric_manager.parse_fm_log("Feb 05 09:28:36 node systemd[1]: Started NVIDIA fabric manager service.\n")
+    assert running.has_started is True
+
+
+def test_a_gpu_without_a_state_beside_others_that_have_one() -> None:
+    found = states("0, GPU-a, Completed, Success\n1, GPU-b, [N/A], [N/A]\n")
+    assert [(one.gpu, kind(one.state)) for one in found] == [("0", "Completed"), ("1", "not applicable")]
+
+
+def test_functions_with_codes_alone() -> None:
+    found = fabric.parse_lspci_functions("c1:00.0 0302: 10de:2330 (rev a1)\nc2:00.0 0680: 10de:22a3 (rev a1)\n")
+    assert (found.gpus, found.switches) == (("c1:00.0",), ("c2:00.0",))

@@ -149,7 +149,7 @@ def test_lockdown(text: Any, expected: str) -> None:
     [
         ("modprobe: ERROR: could not insert 'nvidia_uvm': Required key not available\n", "nvidia_uvm"),
         ("systemd-modules-load[411]: Failed to insert module 'nvidia': Key was rejected by service\n", "nvidia"),
-        ("insmod: ERROR: could not insert module ./x.ko: Key was rejected by service\n", ""),
+        ("insmod: ERROR: could not insert module ./x.ko: Key was rejected by service\n", "x"),
         ("modprobe: FATAL: Module nvidia not found.\n", None),
         (None, None),
     ],
@@ -319,3 +319,26 @@ def test_variables_of_a_scrubbed_capture(tmp_path: Path) -> None:
     (folder / "SecureBoot-01234567-89ab-cdef-0123-456789abcdef").write_bytes(b"\x06\0\0\0\x01")
     seen = secure_boot.observe(host)
     assert seen.is_on is True and seen.enforces is True
+
+
+def test_the_words_of_other_tools_on_secure_boot() -> None:
+    kernel = "[    0.000000] secureboot: Secure boot enabled\n"
+    assert flags(secure_boot.parse_mokutil(kernel))["enforces"] is True
+    assert flags(secure_boot.parse_mokutil("\x1b[32mSecureBoot enabled\x1b[0m\r\n"))["is_on"] is True
+    sbctl = secure_boot.parse_bootctl("Setup Mode:\t\u2717 Enabled\nSecure Boot:\t\u2717 Disabled\n")
+    assert isinstance(sbctl, secure_boot.BootCtl)
+    assert (sbctl.secure_boot.is_on, sbctl.secure_boot.is_in_setup_mode) == (False, True)
+    coloured = secure_boot.parse_bootctl("  Secure Boot: \x1b[0;1;32menabled\x1b[0m (deployed)\n")
+    assert isinstance(coloured, secure_boot.BootCtl)
+    assert (coloured.secure_boot.is_on, coloured.secure_boot.is_in_setup_mode) == (True, False)
+
+
+def test_a_rejected_module_by_its_file_or_by_the_kernel() -> None:
+    insmod = "insmod: ERROR: could not insert module /lib/modules/6.8.0/nvidia.ko: Key was rejected by service\n"
+    assert secure_boot.parse_rejected_module(insmod) == "nvidia"
+    assert secure_boot.parse_rejected_module("[ 12.3] Loading of unsigned module is rejected\n") == ""
+
+
+def test_keys_with_a_longer_fingerprint() -> None:
+    (key,) = secure_boot.parse_mok_keys("SHA256 Fingerprint=%s\n        Subject: CN=Own key\n" % ":".join(["ab"] * 32))
+    assert (key.fingerprint, key.name) == ("ab" * 32, "Own key")

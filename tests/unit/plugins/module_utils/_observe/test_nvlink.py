@@ -260,3 +260,36 @@ def test_a_capture_is_asked_for_all_that_it_holds(tmp_path: Path) -> None:
     seen = interconnect.observe(CaptureHost(str(tmp_path)), has_nvlink=False, has_nvswitch=True)
     assert isinstance(seen.links, tuple) and seen.links[0].active == 1 and seen.links[0].errors
     assert not isinstance(seen.topo, Unknown)
+
+
+def test_links_below_a_command_are_those_of_the_gpu_that_was_asked_for() -> None:
+    (gpu,) = gpus("nvidia-smi nvlink --capabilities -i 5\nLink 0, P2P is supported: true\n")
+    assert (gpu.index, gpu.links[0].abilities) == (5, {"p2p_is_supported": True})
+    two = "GPU 0: A (UUID: GPU-0)\n\t Link 0: 25 GB/s\nGPU 1: A (UUID: GPU-1)\n\t Link 0: 25 GB/s\n"
+    text = two + "$ nvidia-smi nvlink -e\n\t Link 0: Replay Errors: 5\n"
+    assert [gpu.errors for gpu in gpus(text)] == [{}, {}]
+    text = two + "$ nvidia-smi nvlink -e -i 0\n\t Link 0: Replay Errors: 5\n"
+    assert [gpu.errors for gpu in gpus(text)] == [{0: {"replay_errors": 5.0}}, {}]
+
+
+def test_a_message_may_stand_in_the_line_of_its_gpu() -> None:
+    text = "GPU 0: NVIDIA RTX A4000 (UUID: GPU-a) Device does not have or support Nvlink\n"
+    text += (
+        "GPU 1: Quadro RTX 5000 (UUID: GPU-b) NVML: Unable to retrieve Nvlink information as all links are inActive\n"
+    )
+    found = gpus(text)
+    assert [(gpu.name, gpu.uuid, gpu.state) for gpu in found] == [
+        ("NVIDIA RTX A4000", "GPU-a", "no nvlink"),
+        ("Quadro RTX 5000", "GPU-b", "all inactive"),
+    ]
+    (lone,) = gpus("Device does not have or support Nvlink\n")
+    assert lone.state == "no nvlink"
+
+
+def test_of_several_machines_the_first_is_read() -> None:
+    text = "n1: GPU 0: A (UUID: GPU-1)\nn2: GPU 0: A (UUID: GPU-2)\nn1: \t Link 0: 25 GB/s\nn2: \t Link 0: <inactive>\n"
+    (gpu,) = gpus(text)
+    assert (gpu.uuid, gpu.active, gpu.inactive) == ("GPU-1", 1, 0)
+    stamped = "Jan 05 14:44:41 node smi[7]: GPU 0: A (UUID: GPU-1)\nJan 05 14:44:41 node smi[7]:  Link 0: Active\n"
+    (gpu,) = gpus(stamped)
+    assert (gpu.active, gpu.rates_gb_s) == (1, ())

@@ -640,7 +640,7 @@ def test_a_skipped_test_has_not_passed() -> None:
         ("PCIe", "Fail", ("3",)),
         ("Targeted Power", "Skip", ()),
     ]
-    assert len(diag.results[1].messages) == 2
+    assert diag.results[1].messages == ("GPU 3 has a problem that goes on in the next line",)
     assert [result.test for result in diag.with_status("Pass")] == ["PCIe"]
 
 

@@ -202,3 +202,34 @@ def test_no_matrix_is_unknown_with_the_tool_s_own_word(text: Any, reason: str) -
     for parse in (parse_topo, parse_topo_p2p):
         found = parse(text)
         assert isinstance(found, Unknown) and found.reason.startswith(reason), found
+
+
+TWO = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-31\t0\nGPU1\tNV4\t X \t0-31\t0\n"
+
+
+@pytest.mark.parametrize("front", ["> ", "node-01: ", "[1,0]<stdout>:", "2026-05-01T10:00:00.123Z ", "[10:00:00] "])
+def test_what_stands_in_front_of_each_line_is_not_read(front: str) -> None:
+    found = parse_topo("".join(front + line + "\n" for line in TWO.splitlines()))
+    assert not isinstance(found, Unknown)
+    assert (found.nvlinks("GPU0", "GPU1"), found.gpus["GPU1"].numa_nodes) == (4, frozenset({0}))
+
+
+def test_of_several_machines_the_first_is_read() -> None:
+    pairs = zip(TWO.splitlines(), TWO.replace("NV4", "PHB").splitlines())
+    found = parse_topo("".join("a: %s\nb: %s\n" % pair for pair in pairs))
+    assert not isinstance(found, Unknown) and found.connection("GPU0", "GPU1") == "NV4"
+
+
+def test_a_table_of_markdown_and_blanks_that_do_not_break() -> None:
+    table = "".join("| %s |\n" % line.strip("\n").replace("\t", " | ") for line in TWO.splitlines())
+    for text in (table, TWO.replace("\t", "\xa0\xa0 ")):
+        found = parse_topo(text)
+        assert not isinstance(found, Unknown)
+        assert (list(found.gpus), found.connection("GPU1", "GPU0")) == (["GPU0", "GPU1"], "NV4")
+
+
+def test_six_ids_that_do_not_follow_each_other_are_the_beginning_of_a_list() -> None:
+    found = parse_topo(TWO.replace("0-31", "0,2,4,6,8,10"))
+    assert not isinstance(found, Unknown)
+    assert isinstance(found.gpus["GPU0"].cpus, Unknown) and "cut off" in found.gpus["GPU0"].cpus.reason
+    assert found.gpus["GPU0"].numa_nodes == frozenset({0})
