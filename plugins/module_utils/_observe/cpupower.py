@@ -13,6 +13,7 @@ from typing import Dict, Iterator, List, Optional, Tuple, Union
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .cpu import Number
+from .tool_text import clean
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 
@@ -20,9 +21,17 @@ Word = Union[str, Unknown]
 
 _FREQUENCY = re.compile(r"(\d{1,5}(?:\.\d{1,6})?)\s*(k|M|G)Hz", re.ASCII)
 _MHZ = {"k": 0.001, "M": 1.0, "G": 1000.0}
-_ANALYZING = re.compile(r"\s*analyzing CPU (\d{1,5})", re.ASCII)
+_ANALYZING = re.compile(r"analyzing CPU (\d{1,5})", re.ASCII)
 _GOVERNOR = re.compile(r'The governor "([^"]{1,40})"')
-_STATE = re.compile(r"([A-Za-z0-9_-]{1,30})\s*(\(DISABLED\))?\s*:")
+# Some states have names of two words.
+_STATE = re.compile(r"([A-Za-z0-9_+.-]{1,30}(?: [A-Za-z0-9_+.-]{1,30}){0,3}?)\s*(\(DISABLED\))?\s*:")
+# Versions before 4.7 write it without a colon.
+_CURRENT = re.compile(r"(current CPU frequency) is ")
+_FREQUENCY_ROWS = (
+    "driver:", "no or unknown cpufreq driver", "hardware limits:", "available cpufreq governors:", "current policy:",
+    "current CPU frequency:",
+)  # fmt: skip
+_KEYS = ("Latency", "Usage", "Duration", "Residency")
 
 
 @dataclass(frozen=True)
@@ -103,17 +112,17 @@ def parse_idle_info(text: Text) -> Union[Idle, Unknown]:
     said: Dict[str, str] = {}
     states: List[IdleState] = []
     cpu: Number = Unknown("cpupower names no CPU")
-    for line in lines(text):
+    for line in _rows(text):
         analyzing = _ANALYZING.match(line)
         if analyzing:
             if states:
                 break
             cpu = int(analyzing.group(1))
             continue
-        key, colon, value = line.strip().partition(":")
+        key, colon, value = line.partition(":")
         key, value = key.strip(), value.strip()
-        state = _STATE.fullmatch(line.strip())
-        if state and not value:
+        state = _STATE.fullmatch(line)
+        if state and not value and key not in _KEYS:
             states.append(IdleState(state.group(1), "", Unknown("cpupower shows no latency"), bool(state.group(2))))
         elif states and colon:
             states[-1] = _with(states[-1], key, value)
@@ -133,19 +142,23 @@ def _with(state: IdleState, key: str, value: str) -> IdleState:
     return state
 
 
+def _rows(text: Text) -> List[str]:
+    """Without colours, and without what quotes a row in a mail or a note."""
+    return [line.strip(" \t>#") for line in lines(clean(text))] if isinstance(text, str) else []
+
+
 def _by_cpu(text: Text) -> Iterator[Tuple[Number, List[str]]]:
     cpu: Number = Unknown("cpupower names no CPU")
     rows: List[str] = []
-    for line in lines(text):
+    for line in [*(_CURRENT.sub(r"\1: ", row) for row in _rows(text)), "analyzing CPU 0:"]:
         analyzing = _ANALYZING.match(line)
         if analyzing:
-            if rows:
+            # What stands before, such as the prompt with the command, is no answer.
+            if any(row.startswith(_FREQUENCY_ROWS) for row in rows):
                 yield cpu, rows
             cpu, rows = int(analyzing.group(1)), []
         elif ":" in line or _GOVERNOR.search(line):
             rows.append(line)
-    if rows and any("cpufreq" in row or "driver:" in row or "current policy" in row for row in rows):
-        yield cpu, rows
 
 
 def _frequency(cpu: Number, rows: List[str]) -> FrequencyInfo:

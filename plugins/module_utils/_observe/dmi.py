@@ -42,7 +42,8 @@ _UNAVAILABLE = re.compile(
 # What firmware writes where it has nothing to say.
 _EMPTY_WORDS = (
     "", "unknown", "not specified", "none", "not provided", "<out of spec>", "<bad index>", "not available", "n/a",
-    "to be filled by o.e.m.", "empty", "undefined", "no dimm", "not present", "default string",
+    "to be filled by o.e.m.", "empty", "undefined", "no dimm", "not present", "default string", "not installed",
+    "to be defined by o.e.m", "tbd by odm", "not applicable",
 )  # fmt: skip
 _NO_MODULE = ("no module installed", "not installed", "no module", "empty", "none")
 _SIZE = re.compile(r"(\d{1,12})\s*([kKMGTP]?)i?[bB](?:ytes)?\b", re.ASCII)
@@ -317,7 +318,7 @@ def _counted(text: str) -> Tuple[Module, ...]:
     Which of several values belongs to which module is lost; such a row is unknown.
     """
     tallies: Dict[str, List[Tuple[int, str]]] = {}
-    for row in re.split(r"[\n;]", text.replace("\r", "")):
+    for row in re.split(r"[\n;|]", text.replace("\r", "")):
         found = _COUNTED.fullmatch(row.rstrip())
         if found:
             tallies.setdefault(found.group(2).strip(), []).append((int(found.group(1)), found.group(3).strip()))

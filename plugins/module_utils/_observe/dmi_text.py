@@ -12,6 +12,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .._engine.values import Text, Unknown, lines
 from .cpu import Number
+from .tool_text import clean
 
 BIOS, SYSTEM, BOARD, CHASSIS, PROCESSOR, SLOT, ARRAY, MODULE, SUPPLY = 0, 1, 2, 3, 4, 9, 16, 17, 39
 _TYPES_BY_TITLE = {
@@ -26,6 +27,8 @@ _TYPES_BY_TITLE = {
     "System Power Supply": SUPPLY,
 }
 _HANDLE = re.compile(r"\s*Handle (0x[0-9A-Fa-f]{1,8})(?:, DMI type (\d{1,3}))?", re.ASCII)
+# What a mail, a note or a log puts before each row: ``> `` or ``dmidecode: ``.
+_QUOTED = re.compile(r"((?:\S.{0,60}?)?[>:|]\s{0,8})Handle 0x[0-9A-Fa-f]{1,8}\b")
 _TYPE = re.compile(r"\s*DMI type (\d{1,3})\b", re.ASCII)
 
 
@@ -43,13 +46,21 @@ class Structure:
 def parse_structures(text: Text) -> Tuple[Structure, ...]:
     """The entries of the tables, each once though several runs are joined."""
     found: Dict[Tuple[str, str], Structure] = {}
-    for number, block in enumerate(_blocks(lines(text))):
+    rows = _unquoted(lines(clean(text))) if isinstance(text, str) else []
+    for number, block in enumerate(_blocks(rows)):
         structure = _structure(block)
         if structure is not None:
             key = structure.handle or "#%d" % number
             # Handles are unique, but for the tables of some boards: there the content tells two entries apart.
             found.setdefault((key, "%s %s" % (structure.values, structure.lists)), structure)
     return tuple(found.values())
+
+
+def _unquoted(rows: List[str]) -> List[str]:
+    quoted = next((found.group(1) for found in map(_QUOTED.match, rows) if found), None)
+    if quoted is None:
+        return rows
+    return [row[len(quoted) :] if row.startswith(quoted) else "" if row == quoted.rstrip() else row for row in rows]
 
 
 def _blocks(rows: Sequence[str]) -> Iterator[List[str]]:
@@ -91,7 +102,10 @@ def _structure(block: Sequence[str]) -> Optional[Structure]:
 
 
 def _rows(rows: Sequence[str]) -> Tuple[Dict[str, str], Dict[str, Tuple[str, ...]]]:
-    """Rows are ``Key: value``; what is indented deeper than the first belongs to the list of the row above."""
+    """Rows are ``Key: value``; what is indented deeper than the first belongs to the list of the row above.
+
+    Where the indents were lost, that is what has no colon and follows a row without a value.
+    """
     values: Dict[str, str] = {}
     lists: Dict[str, List[str]] = {}
     depth = len(rows[0]) - len(rows[0].lstrip()) if rows else 0
@@ -104,4 +118,6 @@ def _rows(rows: Sequence[str]) -> Tuple[Dict[str, str], Dict[str, Tuple[str, ...
         if colon:
             key = name.strip()
             values.setdefault(key, value.strip())
+        elif row.strip() and values.get(key) == "":
+            lists.setdefault(key, []).append(row.strip())
     return values, {name: tuple(items) for name, items in lists.items()}

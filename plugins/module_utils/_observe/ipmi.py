@@ -2,21 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ipmitool(1) prints: sensors in all its tables, the power reading of DCMI, the system event log."""
+"""What ipmitool(1) prints: sensors in all its tables, the power reading of DCMI, the system event log.
+
+FreeIPMI's tables of the same are read as well.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .._engine.values import Text, Unknown, lines
+from .ipmi_records import readings, records
 from .power import Figure, Flag
+from .tool_text import clean
 
 _STATUS = ("ok", "ns", "nc", "cr", "nr", "lnc", "lcr", "lnr", "unc", "ucr", "unr", "na", "us")
 _MEASURING, _RESTING = ("activated", "active"), ("deactivated", "not active", "inactive", "not available")
 _ALARMS = ("cr", "nr", "lcr", "lnr", "ucr", "unr")
-_VALUE = re.compile(r"(-?\d{1,9}(?:\.\d{1,6})?)\s*%?\s*(.*)", re.ASCII)
+# In some locales the fraction stands behind a comma; states are parted by a comma and a blank.
+_VALUE = re.compile(r"(-?\d{1,9}(?:[.,]\d{1,6})?)\s*%?\s*(.*)", re.ASCII)
 RAW = re.compile(r"0x[0-9a-f]{1,8}", re.IGNORECASE)
 _NO_READING = ("no reading", "not readable", "disabled", "unknown", "n/a", "na", "ns", "")
 _UNITS = ("degrees c", "degrees f", "rpm", "watts", "volts", "amps", "percent", "feet", "unspecified", "cfm", "%")
@@ -30,9 +36,16 @@ _REDUNDANCY_BITS = (
     "Non-Redundant: Sufficient from Insufficient", "Non-Redundant: Insufficient Resources",
     "Redundancy Degraded from Full", "Redundancy Degraded from Non-Redundant",
 )  # fmt: skip
-SUPPLY_NAME = re.compile(r"(?:PSU?|PWR[ _]?SUPPLY|POWER[ _]SUPPLY|PDB)[ _-]?(\d{1,2})", re.IGNORECASE | re.ASCII)
+SUPPLY_NAME = re.compile(
+    r"(?:^(?:PSU?|PWR[ _]?SUPPLY|POWER[ _]SUPPLY|PDB)|[_ ]PSU)[ _-]?(\d{1,2})", re.IGNORECASE | re.ASCII
+)
 REDUNDANCY_NAME = re.compile(r"redun|^Power Supplies$|^PS_?RDNDNT", re.IGNORECASE)
-_SEL_ROW = re.compile(r"\s*[0-9a-f]{1,6}\s*\|", re.IGNORECASE | re.ASCII)
+_ID = re.compile(r"[0-9A-F]{1,3}h", re.IGNORECASE)
+_SEL_ROW = re.compile(r"[\s>#]*[0-9a-f]{1,6}\s*\|", re.IGNORECASE | re.ASCII)
+_DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
+_DIRECTIONS = {"asserted": True, "deasserted": False, "assertion": True, "deassertion": False}
+# What FreeIPMI says of a sensor, in the words of ipmitool.
+_STATES = {"nominal": "ok", "warning": "nc", "critical": "cr"}
 
 
 @dataclass(frozen=True)
@@ -76,11 +89,14 @@ class Event:
 
 
 def parse_sdr(text: Text) -> Tuple[Sensor, ...]:
-    """The rows of ``sdr``, ``sdr elist``, ``sdr type``, ``sensor``, with -c or without, and of ipmi-sensors."""
+    """The sensors of ``sdr``, ``sdr elist``, ``sdr type``, ``sensor``, ``sensor get``, with -c or -v or without, and
+    of ipmi-sensors.
+    """
     found: List[Sensor] = []
     columns: Dict[str, int] = {}
-    for line in lines(text):
-        cells = [cell.strip() for cell in line.split("|")]
+    rows = _rows(text)
+    for line in rows:
+        cells = _cells(line)
         if "Name" in cells and "Reading" in cells:
             columns = {name: place for place, name in enumerate(cells)}
             continue
@@ -90,13 +106,16 @@ def parse_sdr(text: Text) -> Tuple[Sensor, ...]:
         sensor = _row(cells) if len(cells) > 1 else _comma_row(line)
         if sensor is not None:
             found.append(sensor)
-    return tuple(found)
+    return tuple(found) + tuple(_sensor(*one) for one in readings(rows))
 
 
 def parse_dcmi_power(text: Text) -> Dcmi:
-    """``dcmi power reading``, or ipmi-dcmi of FreeIPMI; figures of a measurement that is not active are unknown."""
+    """``dcmi power reading``, ipmi-dcmi of FreeIPMI, or ipmiutil; figures of a measurement that is not active are unknown."""
     reason = text if isinstance(text, Unknown) else Unknown("ipmitool shows no such row")
-    said = {key.strip().lower(): value.strip() for key, _colon, value in (line.partition(":") for line in lines(text))}
+    said: Dict[str, str] = {}
+    for line in _rows(text):
+        key, _colon, value = line.partition(":")
+        said.setdefault(key.strip(" \t>#").lower(), value.strip())
     state = said.get("power reading state is", said.get("power measurement", "")).lower()
     is_active: Flag = state in _MEASURING if state in (*_MEASURING, *_RESTING) else reason
     if is_active is False:
@@ -109,28 +128,37 @@ def parse_dcmi_power(text: Text) -> Dcmi:
 
     return Dcmi(
         watts("instantaneous power reading", "current power"),
-        watts("minimum during sampling period", "minimum power over sampling duration"),
-        watts("maximum during sampling period", "maximum power over sampling duration"),
-        watts("average power reading over sample period", "average power over sampling duration"),
+        watts(
+            "minimum during sampling period", "minimum power over sampling duration", "min power over sample duration"
+        ),
+        watts(
+            "maximum during sampling period", "maximum power over sampling duration", "max power over sample duration"
+        ),
+        watts(
+            "average power reading over sample period",
+            "average power over sampling duration",
+            "avg power over sample duration",
+        ),
         is_active,
     )
 
 
 def parse_sel(text: Text) -> Tuple[Event, ...]:
-    """The records of ``sel list`` and ``sel elist``."""
-    found = []
-    for line in lines(text):
-        cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) < 4 or not _SEL_ROW.match(line):
-            continue
-        # A record from before the clock was set has "Pre-Init" and one column less.
-        has_date = re.fullmatch(r"\d{1,2}/\d{1,2}/\d{2,4}", cells[1], re.ASCII) is not None
-        when = " ".join(cells[1:3]) if has_date else cells[1]
-        rest = cells[3:] if has_date or len(cells) > 5 else cells[2:]
-        word = rest[2].lower() if len(rest) > 2 else ""
-        is_asserted: Flag = word == "asserted" if word in ("asserted", "deasserted") else Unknown("no direction")
-        found.append(Event(cells[0], when, rest[0] if rest else "", rest[1] if len(rest) > 1 else "", is_asserted))
-    return tuple(found)
+    """The records of ``sel list`` and ``sel elist``, with -c or -v or without, of ``sel get``, and of ipmi-sel."""
+    found: List[Event] = []
+    columns: Dict[str, int] = {}
+    rows = _rows(text)
+    for line in rows:
+        cells = _cells(line)
+        if "Date" in cells and "Event" in cells:
+            columns = {name: place for place, name in enumerate(cells)}
+        elif columns and len(cells) == len(columns):
+            found.append(_event_of_columns(cells, columns))
+        elif len(cells) >= 4 and _SEL_ROW.match(line):
+            found.append(_event(cells))
+        elif len(cells) == 1 and "," in line:
+            found.extend(_comma_event(line))
+    return tuple(found) + tuple(Event(*one[:4], _direction(one.direction)) for one in records(rows))
 
 
 def still_asserted(events: Sequence[Event]) -> Tuple[Event, ...]:
@@ -142,11 +170,57 @@ def still_asserted(events: Sequence[Event]) -> Tuple[Event, ...]:
     return tuple(event for event in last.values() if event.is_asserted is True)
 
 
+def _rows(text: Text) -> List[str]:
+    return lines(clean(text)) if isinstance(text, str) else []
+
+
+def _cells(line: str) -> List[str]:
+    """The cells of a row; what quotes it in a mail or a note is no part of a name."""
+    return [cell.strip() for cell in re.sub(r"^[\s>#]+", "", line).split("|")]
+
+
+def _direction(word: str) -> Flag:
+    return _DIRECTIONS.get(word.lower().partition(" ")[0], Unknown("no direction"))
+
+
+def _event(cells: Sequence[str]) -> Event:
+    # A record from before the clock was set has "Pre-Init" and one column less.
+    has_date = _DATE.fullmatch(cells[1]) is not None
+    when = " ".join(cells[1:3]) if has_date else cells[1]
+    rest = [*(cells[3:] if has_date or len(cells) > 5 else cells[2:]), "", ""]
+    return Event(cells[0], when, rest[0], rest[1], _direction(rest[2]))
+
+
+def _event_of_columns(cells: Sequence[str], columns: Dict[str, int]) -> Event:
+    """ipmi-sel of FreeIPMI: ID, date, time, name, type, perhaps the direction, event."""
+
+    def cell(name: str) -> str:
+        return cells[columns[name]] if name in columns else ""
+
+    sensor = " ".join(part for part in (cell("Type"), cell("Name")) if part)
+    when = " ".join(part for part in (cell("Date"), cell("Time")) if part)
+    return Event(cell("ID"), when, sensor, cell("Event"), _direction(cell("Event Direction")))
+
+
+def _comma_event(line: str) -> Iterator[Event]:
+    cells = [cell.strip() for cell in line.split(",")]
+    is_record = len(cells) >= 5 and re.fullmatch(r"[0-9a-f]{1,6}", cells[0], re.ASCII) and _DATE.fullmatch(cells[1])
+    if is_record:
+        has_direction = cells[-1].lower() in _DIRECTIONS
+        event = ", ".join(cells[4:-1] if has_direction else cells[4:])
+        yield Event(cells[0], " ".join(cells[1:3]), cells[3], event, _direction(cells[-1] if has_direction else ""))
+
+
 def _row(cells: Sequence[str]) -> Optional[Sensor]:
     if len(cells) == 3 and cells[2].lower() in _STATUS:
         return _sensor(cells[0], "", cells[2], "", cells[1])
-    if len(cells) == 5 and cells[2].lower() in _STATUS:
-        return _sensor(cells[0], cells[1], cells[2], cells[3], cells[4])
+    if len(cells) >= 5 and cells[2].lower() in _STATUS and (len(cells) == 5 or _ID.fullmatch(cells[1])):
+        # Some firmware has a bar among its words.
+        return _sensor(cells[0], cells[1], cells[2], cells[3], ", ".join(cell for cell in cells[4:] if cell))
+    if len(cells) == 4 and cells[1].lower() in _STATUS:
+        # Where the first bar was lost, the number stands behind the name.
+        name, _blank, number = cells[0].rpartition(" ")
+        return _sensor(name.strip(), number, cells[1], cells[2], cells[3]) if _ID.fullmatch(number) else None
     if len(cells) >= 9 and cells[0]:
         return _sensor_of_thresholds(cells)
     return None
@@ -173,14 +247,14 @@ def _sensor_of_thresholds(cells: Sequence[str]) -> Sensor:
     names: Tuple[str, ...] = ()
     if REDUNDANCY_NAME.search(cells[0]):
         names = _REDUNDANCY_BITS
-    elif SUPPLY_NAME.match(cells[0]):
+    elif SUPPLY_NAME.search(cells[0]):
         names = _SUPPLY_BITS
     states = [name for bit, name in enumerate(names) if int(bits.group(1), 16) >> bit & 1]
     return _sensor(cells[0], "", "ok" if names else "", "", ", ".join(states) if states else cells[1])
 
 
 def _sensor_of_columns(cells: Sequence[str], columns: Dict[str, int]) -> Sensor:
-    """ipmi-sensors of FreeIPMI: ID, name, type, reading, units, event."""
+    """ipmi-sensors of FreeIPMI: ID, name, type, perhaps its state, reading, units, event."""
 
     def cell(name: str) -> str:
         return cells[columns[name]] if name in columns else ""
@@ -189,7 +263,7 @@ def _sensor_of_columns(cells: Sequence[str], columns: Dict[str, int]) -> Sensor:
     events = ", ".join(word.strip(" '") for word in cell("Event").split("' '") if word.strip(" '") not in ("OK", "N/A"))
     reading = cell("Reading")
     text = "%s %s" % (reading, units.get(cell("Units"), cell("Units"))) if reading not in ("", "N/A") else ""
-    status = "ok" if cell("Event") not in ("N/A", "") or text else "ns"
+    status = _STATES.get(cell("State").lower(), "ok" if cell("Event") not in ("N/A", "") or text else "ns")
     return _sensor(cell("Name"), cell("ID"), status, "", ", ".join(part for part in (text, events) if part))
 
 
@@ -207,7 +281,7 @@ def _sensor(name: str, number: str, status: str, entity: str, reading: str) -> S
     # A column of seventeen letters cuts "unspecified" short.
     has_unit = found is not None and (words[0].lower() in _UNITS or words[0].lower().startswith("unspecif"))
     states = tuple(word for word in (words[1:] if has_unit else words) if word)
-    value: Figure = float(found.group(1)) if found else Unknown("no figure")
+    value: Figure = float(found.group(1).replace(",", ".")) if found else Unknown("no figure")
     return Sensor(name, number, status, entity, reading, value, words[0] if has_unit else "", states)
 
 

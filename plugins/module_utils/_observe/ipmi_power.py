@@ -27,11 +27,15 @@ DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
 _SUPPLY_ENTITY = re.compile(r"10\.(\d{1,3})", re.ASCII)
 _BAD = re.compile(r"fail|lost|out-of-range|config|error|fault|critical|mismatch", re.IGNORECASE)
 _ABSENT = re.compile(r"absent|not present|removed", re.IGNORECASE)
+_PRESENT = re.compile(r"presence detected|^present$|device (present|inserted)", re.IGNORECASE)
 _FAN_NAME = re.compile(r"fan|tach|blower", re.IGNORECASE)
 _INLET_NAMES = (r"inlet", r"ambient", r"front panel|^FP ", r"intake")
 _NO_INLET = re.compile(r"outlet|exhaust|gpu|nvme|\bps|psu|cpu|dimm|hdd", re.IGNORECASE)
-_DRAW_NAMES = (r"^pwr consumption", r"^(sys|system|total|avg|node)[ _]?(input )?(power|pwr)", r"^power meter",
-               r"^system level", r"^(total|sys)_?pow", r"pw ?consumption")  # fmt: skip
+_DRAW_NAMES = (r"^pwr consumption", r"^(sys|system|total|avg|node|chassis|server)[ _]?(input )?(power|pwr)",
+               r"^power (meter|usage)|^power_usage", r"^system level", r"^(total|sys)_?pow",
+               r"pw ?consumption")  # fmt: skip
+# Controllers and boards that ``sdr elist all`` lists among the sensors.
+_LOCATOR = re.compile(r"(?:Dynamic MC|Static MC|Logical FRU|Physical FRU)\s?@", re.IGNORECASE)
 
 
 def observe(host: Host) -> Power:
@@ -55,6 +59,7 @@ def observe(host: Host) -> Power:
 def power_of(sensors: Sequence[Sensor], dcmi: Optional[Dcmi] = None, reason: Optional[Unknown] = None) -> Power:
     """What the sensors tell of power and cooling."""
     unseen = Unknown("the controller lists no such sensor") if reason is None else reason
+    sensors = [sensor for sensor in sensors if not _LOCATOR.match(sensor.reading)]
     supplies, groups, fans = _supplies(sensors), _redundancy(sensors), _fans(sensors)
     draw = dcmi.now_w if dcmi is not None else unseen
     if isinstance(draw, Unknown) or draw == 0:
@@ -70,13 +75,14 @@ def _supplies(sensors: Sequence[Sensor]) -> Tuple[Supply, ...]:
         if not REDUNDANCY_NAME.search(sensor.name) and not any("edundan" in state for state in sensor.states)
     ]
     # Names count better than entities, which some controllers number from 96 on.
-    named = {sensor.entity: _number_of(sensor) for sensor in mine if sensor.entity and _number_of(sensor) is not None}
+    numbers = [(sensor.entity, _number_of(sensor)) for sensor in mine if sensor.entity]
+    named = {entity: number for entity, number in numbers if number is not None}
     groups: Dict[int, List[Sensor]] = {}
     for sensor in mine:
         entity = _SUPPLY_ENTITY.fullmatch(sensor.entity)
         number = _number_of(sensor)
         if number is None and entity:
-            number = named.get(sensor.entity) or int(entity.group(1))
+            number = named.get(sensor.entity, int(entity.group(1)))
         if number is not None:
             groups.setdefault(number, []).append(sensor)
     return tuple(_supply(number, groups[number]) for number in sorted(groups))
@@ -84,9 +90,9 @@ def _supplies(sensors: Sequence[Sensor]) -> Tuple[Supply, ...]:
 
 def _number_of(sensor: Sensor) -> Optional[int]:
     """The N of "PSU N" in the name, unless the sensor sits on something else than a supply."""
-    found = SUPPLY_NAME.match(sensor.name)
+    found = SUPPLY_NAME.search(sensor.name)
     is_mine = (
-        _SUPPLY_ENTITY.fullmatch(sensor.entity) or not sensor.entity or re.search(r"stat|supply", sensor.name, re.I)
+        _SUPPLY_ENTITY.fullmatch(sensor.entity) or not sensor.entity or re.search(r"stat|supply|psu", sensor.name, re.I)
     )
     return int(found.group(1)) if found and is_mine else None
 
@@ -99,7 +105,7 @@ def _supply(number: int, group: Sequence[Sensor]) -> Supply:
     is_present: Flag = Unknown("the controller does not say whether it is present")
     if any(_ABSENT.search(state) for state in said):
         is_present = False
-    elif is_drawing or any("presence detected" in state.lower() or state.lower() == "present" for state in said):
+    elif is_drawing or any(_PRESENT.search(state) for state in said):
         is_present = True
     is_bad = any(_BAD.search(state) for state in said) or any(sensor.is_alarm for sensor in group)
     is_ok: Flag = False if is_bad else True if is_present is True else Unknown("the controller does not tell its state")
@@ -107,7 +113,7 @@ def _supply(number: int, group: Sequence[Sensor]) -> Supply:
         is_ok = Unknown("not applicable: no supply in the bay")
     named = next((one for one in group if re.search(r"stat|supply", one.name, re.IGNORECASE)), group[0])
     return Supply(
-        named.name if SUPPLY_NAME.match(named.name) else "PSU %d" % number,
+        named.name if SUPPLY_NAME.search(named.name) else "PSU %d" % number,
         is_present,
         is_ok,
         Unknown("IPMI does not tell the capacity"),
@@ -162,9 +168,10 @@ def _fans(sensors: Sequence[Sensor]) -> Tuple[Fan, ...]:
 def _inlet(sensors: Sequence[Sensor], unseen: Unknown) -> Figure:
     for pattern in _INLET_NAMES:
         for sensor in sensors:
-            is_celsius = sensor.unit.lower() == "degrees c"
-            if is_celsius and re.search(pattern, sensor.name, re.IGNORECASE) and not _NO_INLET.search(sensor.name):
-                return sensor.value
+            unit = sensor.unit.lower() if sensor.unit.lower().startswith("degrees") else ""
+            if unit and re.search(pattern, sensor.name, re.IGNORECASE) and not _NO_INLET.search(sensor.name):
+                value = sensor.value
+                return round((value - 32) / 1.8, 1) if isinstance(value, float) and unit.endswith("f") else value
     return unseen
 
 

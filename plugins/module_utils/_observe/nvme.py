@@ -15,6 +15,7 @@ from .._engine.values import Text, Unknown, lines
 from .cpu import Number
 from .nvme_list import Figure, Namespace, Word, figure, json_object, parse_nvme_list
 from .pci import Device, parse_numa_node
+from .tool_text import clean
 
 CLASS_FOLDER = "/sys/class/nvme"
 SMART_DEADLINE_S = 5.0
@@ -140,7 +141,7 @@ def parse_smart_log(text: Text) -> Union[Smart, Unknown]:
     """``nvme smart-log``, plain or -o json: numbers may be floats, texts, or objects with a ``value``."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("nvme was not run")
-    said = json_object(text) if text.lstrip().startswith("{") else _smart_rows(text)
+    said = json_object(text) if re.search(r"(?m)^\s{0,20}\{", text) else _smart_rows(clean(text))
     if isinstance(said, Unknown):
         return said
     known = {_plain_key(key): value for key, value in said.items()}
@@ -228,7 +229,7 @@ def _milli(host: Host, sensor: str, attribute: str) -> Figure:
 def _smart_rows(text: str) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for line in lines(text):
-        key, colon, value = line.partition(":")
+        key, colon, value = line.strip(" \t>#").partition(":")
         if colon and key.strip():
             value = value.strip()
             # "37 °C (310 K)" or "37°C (310 Kelvin)" or "37 C": the JSON form gives Kelvin.

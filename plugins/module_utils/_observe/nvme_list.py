@@ -14,12 +14,30 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.values import Text, Unknown, lines
 from .cpu import Number
+from .tool_text import clean
 
 Word = Union[str, Unknown]
 Figure = Union[float, Unknown]
 
 _NAMESPACE = re.compile(r"(?:/dev/)?(nvme\d{1,4})(?:c\d{1,4})?n\d{1,6}", re.ASCII)
-_RULE = re.compile(r"\s*-{2,}(\s+-{2,})*\s*")
+# A row may be quoted in a mail or a note.
+_RULE = re.compile(r"[\s>#|]*-{2,}(\s+-{2,})*\s*")
+_ROW = re.compile(r"[\s>#|]*(?:/dev/|nvme)")
+# A row of the short table by its forms: blanks that a web page has joined leave no columns.
+_LOOSE = re.compile(
+    r"[\s>#|]*((?:/dev/)?nvme\d{1,4}n\d{1,6})\s+(?:/dev/ng\S{1,20}\s+)?(\S{1,40})\s+(\S.{0,60}?)\s+"
+    r"(0x[0-9a-fA-F]{1,8}|\d{1,10})\s+([\d.,]{1,12}\s*[kKMGTPE]?B\s*/\s*[\d.,]{1,12}\s*[kKMGTPE]?B)\s+"
+    r"([\d.]{1,6}\s*[kKM]?i?B\s*\+\s*\d{1,6}\s*B)(?:\s+(\S{1,16}))?\s*",
+    re.ASCII,
+)
+_LOOSE_NAMES = ("Node", "SN", "Model", "Namespace", "Usage", "Format", "FW Rev")
+_NAMES = {
+    *_LOOSE_NAMES, "Generic", "Device", "Cntlid", "MN", "FR", "TxPort", "Address", "Asdress", "Slot", "Subsystem",
+    "Namespaces", "Subsystem-NQN", "Controllers", "NSID", "PCI Address", "",
+}  # fmt: skip
+_PART = "[.,'\u2019\u00a0\u202f ]"
+_GROUPED = re.compile(r"(\d{1,3}(?:%s\d{3}){1,12})(?![\d.,])" % _PART, re.ASCII)
+_PLAIN = re.compile(r"(0x[0-9a-fA-F]{1,16}|\d[\d,.']{0,40})", re.ASCII)
 _AMOUNT = re.compile(r"(\d{1,9}(?:[.,]\d{1,3})?)\s*([kKMGTPE]?i?)B", re.ASCII)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
@@ -45,7 +63,8 @@ def parse_nvme_list(text: Text) -> Union[Tuple[Namespace, ...], Unknown]:
     """``nvme list``, plain, -v or -o json, in any of its schemas; no devices is an empty answer, no error."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("nvme was not run")
-    if text.lstrip().startswith("{"):
+    text = clean(text)
+    if re.search(r"(?m)^\s{0,20}\{", text):
         data = json_object(text)
         if isinstance(data, Unknown):
             return data
@@ -107,16 +126,41 @@ def _tables(text: str) -> List[List[Dict[str, str]]]:
             tables.append([])
         elif not row.strip():
             spans = []
-        elif spans and re.match(r"\s*/dev/|\s*nvme", row):
-            tables[-1].append({name: row[start:end].strip() for name, start, end in spans})
+        elif _ROW.match(row):
+            cells = _aligned(row, spans) or _loose(row)
+            if cells:
+                tables = tables or [[]]
+                tables[-1].append(cells)
     return [table for table in tables if table] or ([[]] if tables else [])
 
 
 def _spans(header: str, rule: str) -> List[Tuple[str, int, int]]:
+    """None where the header does not stand above its columns."""
     starts = [match.start() for match in re.finditer(r"-{2,}", rule)]
     # A column reaches to the next one: a value may be wider than its header.
     ends = [*starts[1:], 10_000]
-    return [(header[start:end].strip(), start, end) for start, end in zip(starts, ends)]
+    spans = [(header[start:end].strip(), start, end) for start, end in zip(starts, ends)]
+    return spans if all(name in _NAMES for name, _start, _end in spans) else []
+
+
+def _aligned(row: str, spans: Sequence[Tuple[str, int, int]]) -> Dict[str, str]:
+    """The cells below their headers; none where a value reaches over the border of its column.
+
+    Version 2.10 and later put the rows of controllers further left than their header: all but the first by as much.
+    """
+    second = re.match(r"\S+\s+", row[spans[0][1] :]) if len(spans) > 1 else None
+    shifts = (0, spans[1][1] - spans[0][1] - second.end()) if second else (0,)
+    for shift in shifts:
+        starts = [span[1] - (shift if number else 0) for number, span in enumerate(spans)]
+        if shift >= 0 and all(row[start - 1 : start] in ("", " ") for start in starts[1:]):
+            ends = [*starts[1:], 10_000]
+            return {name: row[at:to].strip() for (name, _start, _end), at, to in zip(spans, starts, ends)}
+    return {}
+
+
+def _loose(row: str) -> Dict[str, str]:
+    found = _LOOSE.fullmatch(row[:400])
+    return {name: cell for name, cell in zip(_LOOSE_NAMES, found.groups()) if cell} if found else {}
 
 
 def _of_tables(tables: Sequence[Sequence[Mapping[str, str]]]) -> Iterator[Namespace]:
@@ -164,22 +208,27 @@ def _amount(text: str) -> Number:
 
 
 def json_object(text: str) -> Union[Dict[str, Any], Unknown]:
+    """The object in a text; a prompt, a message or a header may stand before it, and a prompt behind it."""
+    begin = re.search(r"(?m)^\s{0,20}\{", text)
     try:
-        data = json.loads(text)
+        data = json.JSONDecoder().raw_decode(text[begin.end() - 1 :] if begin else text)[0]
     except (ValueError, RecursionError) as error:
         return Unknown("no JSON: %s" % str(error)[:80])
     return data if isinstance(data, dict) else Unknown("no JSON object")
 
 
 def figure(value: Any) -> Figure:
-    """A number in any of its forms: 2, 2.0, "2", "2%", "9,898,518 (5.07 TB)", "0x2", {"value": 2}."""
+    """A number in any of its forms: 2, 2.0, "2", "2%", "9,898,518 (5.07 TB)", "0x2", {"value": 2}.
+
+    What parts the thousands depends on the locale; a fraction never has three digits here.
+    """
     if isinstance(value, dict):
         value = value.get("value")
     if isinstance(value, str):
-        found = re.match(r"(0x[0-9a-fA-F]{1,16}|\d[\d,.']{0,40})", value.strip(), re.ASCII)
+        found = _GROUPED.match(value.strip()) or _PLAIN.match(value.strip())
         if not found:
             return Unknown("nvme says %r" % value[:40])
-        word = re.sub(r"[,']", "", found.group(1))
+        word = re.sub(_PART, "", found.group(1)) if found.re is _GROUPED else re.sub(r"[,']", "", found.group(1))
         try:
             value = int(word, 16) if word.startswith("0x") else float(word)
         except ValueError:

@@ -4,13 +4,14 @@
 
 """Resources of a Redfish service as they were fetched: systems, BIOS attributes, processors.
 
+iLO 4 has other names for some members, from before the first release of the schemas.
 A member that is absent or null is unknown; so is a figure that no running machine can have.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Text, Unknown
 from .cpu import Number
@@ -20,6 +21,7 @@ from .redfish_json import (
     count,
     dicts,
     expanded,
+    first,
     flag,
     health,
     name_of,
@@ -31,6 +33,8 @@ from .redfish_json import (
     schema_of,
     word,
 )
+
+_MEMBERS = ("AttributeRegistry", "Description", "Id", "Modified", "Name", "Type")
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,7 @@ def parse_system(text: Text) -> Union[System, Unknown]:
     if isinstance(data, Unknown):
         return data
     memory, processors = part(data, "MemorySummary"), part(data, "ProcessorSummary")
+    old_memory, old_processors = part(data, "Memory"), part(data, "Processors")
     return System(
         name_of(data),
         word(data, "Name"),
@@ -125,12 +130,12 @@ def parse_system(text: Text) -> Union[System, Unknown]:
         word(data, "SKU"),
         word(data, "SerialNumber"),
         word(data, "PartNumber"),
-        word(data, "BiosVersion"),
-        word(data, "PowerState"),
+        first(word(data, "BiosVersion"), word(part(part(data, "Bios"), "Current"), "VersionString")),
+        first(word(data, "PowerState"), word(data, "Power")),
         health(data),
-        positive(memory, "TotalSystemMemoryGiB"),
-        count(processors, "Count"),
-        word(processors, "Model"),
+        first(positive(memory, "TotalSystemMemoryGiB"), positive(old_memory, "TotalSystemMemoryGB")),
+        first(count(processors, "Count"), count(old_processors, "Count")),
+        first(word(processors, "Model"), word(old_processors, "ProcessorFamily")),
         count(processors, "CoreCount"),
         count(processors, "LogicalProcessorCount"),
         path_of(part(data, "Bios")),
@@ -143,7 +148,7 @@ def parse_bios(text: Text) -> Union[BiosAttributes, Unknown]:
     data = resource(text, "Bios")
     if isinstance(data, Unknown):
         return data
-    attributes = data.get("Attributes")
+    attributes = _old_attributes(data) if "Attributes" not in data else data["Attributes"]
     if not isinstance(attributes, dict):
         return Unknown("the Bios resource has no attributes")
     settings = part(data, "@Redfish.Settings")
@@ -154,11 +159,27 @@ def parse_bios(text: Text) -> Union[BiosAttributes, Unknown]:
         word(data, "Name"),
         schema_of(data),
         word(data, "AttributeRegistry"),
-        {str(key): value for key, value in attributes.items()},
+        {str(key): _value(value) for key, value in attributes.items()},
         path_of(part(settings, "SettingsObject")),
         tuple(time for time in times if isinstance(time, str)) if isinstance(times, list) else (),
         tuple(message for message in messages if isinstance(message, str)),
     )
+
+
+def _old_attributes(data: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+    """HpBios of iLO 4: the attributes stand among the members of the resource."""
+    if not schema_of(data).startswith("#HpBios."):
+        return None
+    return {
+        key: value
+        for key, value in data.items()
+        if not key.startswith("@") and key not in _MEMBERS and not isinstance(value, (dict, list))
+    }
+
+
+def _value(value: Any) -> Any:
+    """Cray gives an object with the allowed values beside the current one."""
+    return value["current_value"] if isinstance(value, dict) and "current_value" in value else value
 
 
 def attribute(bios: BiosAttributes, name: str) -> Any:

@@ -9,18 +9,22 @@ A member that is absent or null is unknown; so is a figure that no running machi
 
 from __future__ import annotations
 
-import json
 import math
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Optional, TypeVar, Union
 
 from .._engine.values import Text, Unknown
 from .cpu import Number
+from .tool_text import clean, find_json
 
 Word = Union[str, Unknown]
+_T = TypeVar("_T")
 Figure = Union[float, Unknown]
 
 # A resource nests a few levels; a text that nests deeper is no resource.
 _DEEPEST = 40
+# What iLO 4 calls them.
+_OLD_NAMES = {"Bios": "HpBios", "Power": "PowerMetrics"}
 # What firmware writes where nobody entered anything.
 _EMPTY_WORDS = ("", "to be filled by o.e.m.", "not specified", "unknown", "n/a", "none", "default string", "null")
 
@@ -29,16 +33,16 @@ def resource(text: Text, schema: str) -> Union[Dict[str, Any], Unknown]:
     """The JSON object of a text, if it is of that schema (an empty one takes any) and no error message."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not fetched")
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return Unknown("no JSON: %s" % str(error)[:80])
+    # A prompt with curl, or the head of the answer, may stand before it; the fence of Markdown even on its line.
+    data = find_json(re.sub(r"(?m)^```\w{0,8}[ \t]?(?=\{)", "", clean(text)))
+    if data is None or isinstance(data, Unknown):
+        return Unknown("no JSON") if data is None else data
     if not isinstance(data, dict) or _depth(data) > _DEEPEST:
         return Unknown("not a Redfish resource")
     if isinstance(data.get("error"), dict) and "@odata.type" not in data:
         return Unknown("error: the service says %s" % str(part(data, "error").get("message"))[:120])
     kind = schema_of(data).lstrip("#").split(".")[0]
-    if schema and kind and kind != schema:
+    if schema and kind and kind not in (schema, _OLD_NAMES.get(schema)):
         return Unknown("a %s, not a %s" % (kind[:40], schema))
     return data
 
@@ -73,6 +77,11 @@ def word(data: Mapping[str, Any], name: str) -> Word:
     if isinstance(value, str) and value.strip().lower() not in _EMPTY_WORDS:
         return value.strip()
     return _missing(data, name)
+
+
+def first(*values: Union[_T, Unknown]) -> Union[_T, Unknown]:
+    """The first that is known, or else what the first one says: older services have other names for the same."""
+    return next((value for value in values if not isinstance(value, Unknown)), values[0])
 
 
 def figure(data: Mapping[str, Any], name: str) -> Figure:

@@ -11,7 +11,7 @@ ThermalSubsystem with Fans and ThermalMetrics.  Each parser gives a part; ``powe
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, Sequence, Tuple, Union
+from typing import Any, List, Mapping, Sequence, Set, Tuple, Union
 
 from .._engine.values import Text, Unknown
 from .power import (
@@ -27,14 +27,15 @@ from .power import (
     Redundancy,
     Supply,
 )
-from .redfish_json import count, expanded, figure, name_of, part, parts, positive, presence, resource, word
+from .redfish_json import count, expanded, figure, first, name_of, part, parts, positive, presence, resource, word
 
 SOURCE = "redfish"
 _GOOD, _BAD = ("ok",), ("warning", "critical")
 _WORKING = ("enabled", "standbyspare", "standbyoffline", "standby", "quiesced", "qualified", "inrange")
 _INLET = ("intake", "ambient", "room")
-_INLET_NAME = re.compile(r"inlet|ambient|intake", re.IGNORECASE)
+_INLET_NAME = re.compile(r"inlet|ambient|intake|front[ _]panel|temp[ _]front", re.IGNORECASE)
 _NO_INLET = re.compile(r"outlet|exhaust|gpu|cpu|psu?\b|power supply", re.IGNORECASE)
+_BAD_INPUT = ("lossofinput", "outofrange")
 
 
 def parse_power(text: Text) -> Power:
@@ -46,14 +47,11 @@ def parse_power(text: Text) -> Power:
     controls = parts(data, "PowerControl") or []
     return Power(
         SOURCE,
-        _some([_supply(one) for one in supplies] if supplies is not None else None, "supplies"),
+        _some([_supply(one, n + 1) for n, one in enumerate(supplies)] if supplies is not None else None, "supplies"),
         _some([_group(one) for one in groups] if groups is not None else None, "redundancy"),
         NOT_HERE,
         NOT_HERE,
-        next(
-            (watts for watts in (positive(one, "PowerConsumedWatts") for one in controls) if isinstance(watts, float)),
-            positive(controls[0], "PowerConsumedWatts") if controls else Unknown("no member PowerControl"),
-        ),
+        first(*(positive(one, "PowerConsumedWatts") for one in [*controls, data])),
     )
 
 
@@ -141,20 +139,29 @@ def parse_environment_metrics(text: Text) -> Power:
     return Power(SOURCE, NOT_HERE, NOT_HERE, NOT_HERE, NOT_HERE, positive(data, "PowerWatts"))
 
 
-def _supply(data: Mapping[str, Any]) -> Supply:
+def _supply(data: Mapping[str, Any], place: int = 0) -> Supply:
     is_present = presence(data)
     told = [figure(data, name) for name in ("PowerInputWatts", "LastPowerInputWatts", "InputPowerWatts")]
     status = part(data, "Status")
-    said = [word(status, "State"), word(status, "Health")]
+    line = word(data, "LineInputStatus")
+    said = [word(status, "State"), word(status, "Health"), line]
+    has_input = not isinstance(line, str) or line.lower() not in _BAD_INPUT
     return Supply(
-        _label(data),
+        _label(data) or ("PSU %d" % place if place else ""),
         is_present,
-        _is_ok(data, is_present, "no supply in the bay"),
-        positive(data, "PowerCapacityWatts"),
+        _is_ok(data, is_present, "no supply in the bay") if has_input or is_present is False else False,
+        first(positive(data, "PowerCapacityWatts"), _rated(data)),
         next((watts for watts in told if isinstance(watts, float)), told[0]),
         word(data, "Model"),
         tuple(one for one in said if isinstance(one, str)),
     )
+
+
+def _rated(data: Mapping[str, Any]) -> Figure:
+    """The capacity at any input; where that depends on the voltage of the line, it is not known."""
+    ranges = parts(data, "InputRanges") or []
+    told: Set[Figure] = {first(positive(one, "CapacityWatts"), positive(one, "OutputWattage")) for one in ranges}
+    return told.pop() if len(told) == 1 else Unknown("no capacity that holds at each input")
 
 
 def _label(data: Mapping[str, Any]) -> str:
@@ -216,8 +223,8 @@ def _redundancy_state(data: Mapping[str, Any], size: Union[int, Unknown]) -> Uni
 
 def _fan(data: Mapping[str, Any]) -> Fan:
     is_present = presence(data)
-    unit = data.get("ReadingUnits")
-    reading = figure(data, "Reading")
+    unit = data.get("ReadingUnits", data.get("Units"))
+    reading = first(figure(data, "Reading"), figure(data, "CurrentReading"))
     speed = part(data, "SpeedPercent")
     rpm, percent = figure(speed, "SpeedRPM"), figure(speed, "Reading")
     if unit == "RPM":
@@ -242,7 +249,7 @@ def _inlet(temperatures: Sequence[Mapping[str, Any]], reading: str) -> Figure:
     """The first sensor at the intake, by its place or by its name."""
     by_place, by_name = [], []
     for one in temperatures:
-        value = figure(one, reading)
+        value = first(figure(one, reading), figure(one, "CurrentReading"))
         place, name = word(one, "PhysicalContext"), word(one, "Name")
         name = name if isinstance(name, str) else str(one.get("DeviceName") or "")
         if isinstance(value, Unknown) or presence(one) is False or _NO_INLET.search(name):

@@ -19,6 +19,10 @@ Have = Mapping[str, Any]
 _SMBIOS = "SMBIOS specification (DMTF DSP0134), type 17"
 # Makers of modules that no one can touch: hypervisors fill the table in as they like.
 _HYPERVISORS = ("Microsoft Corporation", "VMware", "QEMU", "Red Hat", "Xen", "Google", "Amazon EC2", "innotek GmbH")
+# Of those, and of others, the ones that make no computers themselves.
+_VIRTUAL_MAKERS = ("VMware", "QEMU", "Xen", "innotek GmbH", "OpenStack", "oVirt", "RDO", "Parallels", "Bochs")
+# What a module holds that keeps its content without power; firmware chips are listed in arrays of their own.
+_PERSISTENT = ("Logical non-volatile device", "NVDIMM", "Intel Optane", "Intel persistent memory")
 # The kernel keeps some for itself (page structures alone are 1.6 %), the firmware some more; what is missing beyond that
 # is a module that was switched off.  Policy, no measured limit.
 _USABLE_SHARE = 0.94
@@ -30,13 +34,33 @@ def judge(want: Want, have: Have) -> List[Finding]:
     findings = _empty_nodes(have)
     if isinstance(modules, Unknown):
         return findings + _unseen(want, modules)
-    populated = [one for one in modules if one.is_populated is True and number(one.size_mib) > 0]
+    populated = [one for one in modules if one.is_populated is True and number(one.size_mib) > 0 and _is_main(one)]
     installed_mib = int(sum(number(one.size_mib) for one in populated))
-    is_real = have["virtualization"] in ("none", None) and not any(_is_virtual(one) for one in populated)
-    if is_real:
-        findings += _speed(populated) + _mixed(populated) + _channels(want, have, populated)
-        findings += _missing(have, installed_mib)
+    if _is_real(have, populated):
+        volatile = [one for one in populated if not _is_persistent(one)]
+        findings += _speed(populated) + _mixed(volatile) + _channels(want, have, volatile)
+        # How much persistent memory the kernel gets is set by its mode.
+        findings += _missing(have, installed_mib) if not any(map(_is_persistent, populated)) else []
     return findings + _total(want, installed_mib)
+
+
+def _is_real(have: Have, populated: Sequence[Any]) -> bool:
+    bios, system = have["dmi"].bios, have["dmi"].system
+    maker = "" if isinstance(system, Unknown) else str(system.manufacturer)
+    if not isinstance(bios, Unknown) and bios.is_virtual_machine is True:
+        return False
+    is_host = have["virtualization"] in ("none", None) and not maker.startswith(_VIRTUAL_MAKERS)
+    return is_host and not any(_is_virtual(one) for one in populated)
+
+
+def _is_main(module: Any) -> bool:
+    """Not the chip of the firmware or the memory of a graphics unit, which some boards list as well."""
+    return not known(module.use) or module.use == "System Memory"
+
+
+def _is_persistent(module: Any) -> bool:
+    said = [module.type, module.technology]
+    return any(known(word) and str(word).startswith(_PERSISTENT) for word in said) or number(module.nonvolatile_mib) > 0
 
 
 def _is_virtual(module: Any) -> bool:

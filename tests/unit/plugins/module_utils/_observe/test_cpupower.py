@@ -59,6 +59,32 @@ def test_a_cpu_without_a_driver_is_unknown() -> None:
         assert isinstance(value, Unknown)
 
 
+OLD_FREQUENCY = """root@n1:~# cpupower frequency-info
+analyzing CPU 0:
+  driver: acpi-cpufreq
+  hardware limits: 2.27 GHz - 3.02 GHz
+  available frequency steps: 3.02 GHz, 2.27 GHz
+  available cpufreq governors: conservative, ondemand, performance
+  current policy: frequency should be within 2.27 GHz and 3.02 GHz.
+                  The governor "ondemand" may decide which speed to use
+                  within this range.
+  current CPU frequency is 2.27 GHz.
+  cpufreq stats: 3.02 GHz:28.29%, 2.27 GHz:71.71%  (104907)
+  boost state support:
+    Supported: no
+    Active: no
+root@n1:~#
+"""
+
+
+@pytest.mark.parametrize("mark", ["", "> "])
+def test_an_old_version_with_its_prompt(mark: str) -> None:
+    [info] = cpupower.parse_frequency_info("".join(mark + row + "\n" for row in OLD_FREQUENCY.splitlines()))
+    assert (info.cpu, info.driver, info.governor, info.current_mhz) == (0, "acpi-cpufreq", "ondemand", 2270)
+    assert info.governors == ("conservative", "ondemand", "performance")
+    assert (info.hardware_min_mhz, info.hardware_max_mhz, info.has_boost) == (2270, 3020, False)
+
+
 IDLE = """CPUidle driver: intel_idle
 CPUidle governor: menu
 analyzing CPU 0:
@@ -95,6 +121,15 @@ def test_idle_states_as_text() -> None:
     assert isinstance(idle.deepest, cpupower.IdleState)
     assert idle.deepest.name == "C6"
     assert isinstance(cpupower.parse_idle_info("junk"), Unknown)
+
+
+def test_an_idle_state_with_a_name_of_two_words() -> None:
+    idle = cpupower.parse_idle_info(IDLE.replace("C6:", "Shared Cede:").replace("MWAIT 0x20", "Shared Cede"))
+    assert isinstance(idle, cpupower.Idle)
+    assert [(state.name, state.latency_us) for state in idle.states] == [("POLL", 0), ("C1", 2), ("Shared Cede", 170)]
+    quoted = cpupower.parse_idle_info("".join("> " + row + "\n" for row in IDLE.splitlines()))
+    assert isinstance(quoted, cpupower.Idle)
+    assert [state.name for state in quoted.states] == ["POLL", "C1", "C6"]
 
 
 def put(root: Path, path: str, text: str) -> None:

@@ -203,3 +203,49 @@ def test_a_capture_may_hold_a_part() -> None:
     assert isinstance(found.modules, tuple)
     assert len(found.modules) == 2
     assert isinstance(found.bios, Unknown)
+
+
+QUOTED = """Handle 0x0000, DMI type 0, 24 bytes.
+BIOS Information
+        Vendor: Dell Inc.
+        ROM Size: 16 MB
+        Characteristics:
+                PCI is supported
+                UEFI is supported
+
+Handle 0x0004, DMI type 4, 48 bytes
+Processor Information
+        Socket Designation: CPU2
+        Version: Not Installed
+        Status: Unpopulated
+
+Handle 0x1100, DMI type 17, 84 bytes
+Memory Device
+        Size: 64 GB
+        Locator: A1
+"""
+
+
+@pytest.mark.parametrize("mark", ["", "> ", "dmidecode: ", "|  "])
+def test_what_stands_before_each_row_is_taken_off(mark: str) -> None:
+    found = dmi.parse_dmidecode("".join((mark + row).rstrip() + "\n" for row in QUOTED.splitlines()))
+    assert isinstance(found.bios, dmi.Bios) and isinstance(found.modules, tuple)
+    assert (found.bios.vendor, found.bios.rom_size_kib, found.bios.is_uefi) == ("Dell Inc.", 16384, True)
+    assert [(one.locator, one.size_mib) for one in found.modules] == [("A1", 65536)]
+    assert isinstance(found.processors, tuple)
+    assert (found.processors[0].is_populated, known(found.processors[0].model)) == (False, False)
+
+
+def test_tables_that_lost_their_indents() -> None:
+    found = dmi.parse_dmidecode("\n".join(row.strip() for row in QUOTED.splitlines()) + "\nBIOS Revision: 5.6\n")
+    assert isinstance(found.bios, dmi.Bios) and isinstance(found.modules, tuple)
+    assert (found.bios.is_uefi, found.bios.is_virtual_machine) == (True, False)
+    assert [(one.locator, one.size_mib) for one in found.modules] == [("A1", 65536)]
+
+
+def test_counted_rows_in_a_table() -> None:
+    row = "| DIMMs (dmidecode) | 32 \tSize: 64 GB; 32 \tConfigured Memory Speed: 4400 MT/s; 32 \tType: DDR5 |"
+    found = dmi.parse_dmidecode("| item | value |\n|---|---|\n%s\n" % row)
+    assert isinstance(found.modules, tuple)
+    assert {(one.size_mib, one.configured_mts, one.type) for one in found.modules} == {(65536, 4400, "DDR5")}
+    assert len(found.modules) == 32

@@ -86,6 +86,59 @@ def test_the_verbose_table_gives_the_address() -> None:
     assert (one.address, one.transport, one.serial) == ("0000:41:00.0", "pcie", "S4YNNE0N801290")
 
 
+MISPLACED = """Device           Cntlid SN                   MN                                       FR       TxPort Address        Slot   Subsystem    Namespaces
+---------------- ------ -------------------- ---------------------------------------- -------- ------ -------------- ------ ------------ ----------------
+nvme0    0      VMware NVME_0002     VMware Virtual NVMe Disk                 1.3      pcie   0000:04:00.0   161    nvme-subsys0 nvme0n1
+
+Device            Generic              NSID       Usage                                             Format           Controllers
+----------------- -------------------- ---------- ------------------------------------------------- ---------------- ----------------
+/dev/nvme0n1      /dev/ng0n1           0x1          1.91 TB /   1.91 TB (   1.74 TiB /    1.74 TiB) 512   B +  0 B   nvme0
+"""
+
+
+def test_controllers_that_do_not_stand_below_their_header() -> None:
+    found = nvme_list.parse_nvme_list(MISPLACED)
+    assert isinstance(found, tuple)
+    [one] = found
+    assert (one.serial, one.model, one.firmware) == ("VMware NVME_0002", "VMware Virtual NVMe Disk", "1.3")
+    assert (one.transport, one.address, one.size_bytes) == ("pcie", "0000:04:00.0", 1_910_000_000_000)
+
+
+ROW = "/dev/nvme0n1     S3ESNX0J917822J      Samsung SSD 960 EVO 250GB                1        250.06  GB / 250.06  GB    512   B +  0 B   2B7QCXE7"
+RULE = "---------------- -------------------- ---------------------------------------- --------- -------------------------- ---------------"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROW,
+        " ".join(ROW.split()),
+        "$ nvme list\nNode SN Model Namespace Usage Format FW Rev\n%s\n%s\n" % (RULE, " ".join(ROW.split())),
+        "Node                        SN                   Model                                    Namespace                    Usage                      Format                      FW Rev\n%s\n%s\n" % (RULE, ROW),
+        "#" + "\n#".join((OLD_TABLE.splitlines()[0], OLD_TABLE.splitlines()[1], ROW)),
+    ],
+    ids=["a row alone", "blanks joined", "a table with blanks joined", "a header that was torn", "a comment"],
+)  # fmt: skip
+def test_a_table_that_was_bent_on_the_way(text: str) -> None:
+    found = nvme_list.parse_nvme_list(text)
+    assert isinstance(found, tuple)
+    [one] = found
+    assert (one.name, one.number, one.model, one.serial) == (
+        "nvme0n1", 1, "Samsung SSD 960 EVO 250GB", "S3ESNX0J917822J",
+    )  # fmt: skip
+    assert (one.firmware, one.size_bytes, one.sector_bytes) == ("2B7QCXE7", 250_060_000_000, 512)
+
+
+def test_json_behind_a_prompt() -> None:
+    text = (CORPUS / "nvme-list-v2.3.json").read_text(encoding="utf-8")
+    found = nvme_list.parse_nvme_list("root@n1:~# nvme list -o json\n%s\nroot@n1:~# " % text)
+    assert found == nvme_list.parse_nvme_list(text)
+    smart = (CORPUS / "nvme-smart-v2.11.json").read_text(encoding="utf-8")
+    assert nvme.parse_smart_log("root@n1:~# nvme smart-log -o json /dev/nvme0\r\n" + smart) == nvme.parse_smart_log(
+        smart
+    )
+
+
 def test_native_multipath_lists_namespaces_of_the_subsystem() -> None:
     controllers = [
         {
@@ -147,6 +200,13 @@ def test_health_as_text(warning: str, temperature: str, bits: int, celsius: floa
     assert (smart.critical_warning, plain(smart.temperature_c)) == (bits, celsius)
     assert (smart.spare_percent, smart.spare_threshold_percent, smart.used_percent) == (100, 10, 27)
     assert (smart.power_on_hours, smart.warning_temp_minutes, smart.critical_temp_minutes) == (14453, 5, 1)
+
+
+@pytest.mark.parametrize("word", ["14,453", "14.453", "14'453", "14\u2019453", "14\u202f453", "14 453", "14453"])
+def test_what_parts_thousands_depends_on_the_locale(word: str) -> None:
+    smart = nvme.parse_smart_log("> " + "\n> ".join((SMART_TEXT % ("0", "38 C")).replace("14,453", word).splitlines()))
+    assert isinstance(smart, nvme.Smart)
+    assert (smart.power_on_hours, smart.media_errors) == (14453, 0)
 
 
 def test_health_with_numbers_as_texts() -> None:

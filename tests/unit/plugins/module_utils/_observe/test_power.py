@@ -141,6 +141,106 @@ def test_an_empty_bay_is_no_failure() -> None:
     assert str(found.supplies[1].is_ok).startswith("unknown (not applicable")
 
 
+NUMBERED_FROM_0 = """PSU0_Status      | 80h | ok  |  0.1 | Presence detected
+PSU0_Pin         | 85h | ok  |  0.1 | 109.76 Watts
+PSU0_Pout        | 86h | ok  |  0.1 | 98 Watts
+PSU1_Status      | 90h | ok  |  0.1 | Presence detected
+PSU1_Pin         | 95h | ok  |  0.1 | 113.68 Watts
+Inlet1_Temp      | 38h | ok  |  0.1 | 28.11 degrees C
+"""
+
+
+def test_supplies_numbered_from_0_of_one_entity() -> None:
+    found = ipmi_power.power_of(ipmi.parse_sdr(NUMBERED_FROM_0))
+    assert isinstance(found.supplies, tuple)
+    assert [(one.name, one.is_ok, one.input_w) for one in found.supplies] == [
+        ("PSU0_Status", True, 109.76),
+        ("PSU1_Status", True, 113.68),
+    ]
+    assert (found.inlet_c, found.draw_w) == (28.11, 223.44)
+
+
+def test_a_number_that_does_not_lead_the_name() -> None:
+    text = (
+        "STATUS_PSU0 | 80h | ok | 10.1 | Presence detected\nCUR_IN | 82h | ok | 10.1 | 1.5 Amps\n"
+        "PWR_PSU0 | 85h | ok | 10.1 | 109 Watts\n"
+        "STATUS_PSU1 | 81h | ok | 10.2 | Presence detected, Power Supply AC lost\n"
+        "PS 3 | 00h | ns | 10.3 | Logical FRU @02h\niDRAC | 00h | ok | 7.1 | Dynamic MC @ 20h\n"
+        "Temp_PSU0_Inlet | C4h | ok | 10.1 | 30 degrees C\n"
+    )
+    found = ipmi_power.power_of(ipmi.parse_sdr(text))
+    assert isinstance(found.supplies, tuple)
+    assert [(one.name, one.is_ok, plain(one.input_w)) for one in found.supplies] == [
+        ("STATUS_PSU0", True, 109.0),
+        ("STATUS_PSU1", False, None),
+    ]
+    assert isinstance(found.inlet_c, Unknown), "the inlet of a supply is not that of the host"
+
+
+def test_rows_that_were_bent_on_the_way() -> None:
+    found = ipmi.parse_sdr(
+        "root@n1:~# ipmitool sdr elist\n"
+        "> # Fan 1   | 30h | ok  |  7.1 | 5040 RPM\n"
+        "12V         | 06h | ok  | 10.1 | 11,50 Volts\n"
+        "PSU0_Status | C0h | ok  |  8.1 | Presence detected | AC OK\n"
+        "Status         63h | ok | 10.2 | Presence detected, Power Supply AC lost\n"
+        "\x1b[32mFP Temp     | 01h | ok  | 12.1 | 77 degrees F\x1b[0m\n"
+    )
+    assert [(one.name, one.id, plain(one.value), one.states) for one in found] == [
+        ("Fan 1", "30h", 5040.0, ()),
+        ("12V", "06h", 11.5, ()),
+        ("PSU0_Status", "C0h", None, ("Presence detected", "AC OK")),
+        ("Status", "63h", None, ("Presence detected", "Power Supply AC lost")),
+        ("FP Temp", "01h", 77.0, ()),
+    ]
+    assert ipmi_power.power_of(found).inlet_c == 25.0
+
+
+LONG = """Running Get VSO Capabilities my_addr 0x20, transit 0, target 0x20
+Sensor ID              : CPU1 Status (0x1)
+ Entity ID             : 3.1 (Processor)
+ Sensor Type (Discrete): Processor (0x07)
+ Sensor Reading        : 0h
+ States Asserted       : Processor
+                         [Presence detected]
+ Assertions Enabled    : Processor
+                         [Thermal Trip]
+
+Sensor ID              : PSU1 Status (0x31)
+ Entity ID             : 10.1 (Power Supply)
+ Sensor Type (Discrete): Power Supply (0x08)
+ States Asserted       : Power Supply
+                         [Presence detected]
+                         [Power Supply AC lost]
+
+Locating sensor record...
+Sensor ID              : FAN2 (0x42)
+ Entity ID             : 29.2
+ Sensor Type (Threshold)  : Fan
+ Sensor Reading        : 500 (+/- 0) RPM
+ Status                : Lower Critical
+ Lower Critical        : 500.000
+Sensor ID              : PS2 Status (0x3)
+ Entity ID             : 10.2
+ Sensor Type (Discrete): Power Supply
+ Unable to read sensor: Device Not Present
+"""
+
+
+def test_the_long_form_of_sensors() -> None:
+    sensors = ipmi.parse_sdr(LONG)
+    assert [(one.name, one.id, one.status, one.entity, plain(one.value), one.states) for one in sensors] == [
+        ("CPU1 Status", "01h", "ok", "3.1", None, ("Presence detected",)),
+        ("PSU1 Status", "31h", "ok", "10.1", None, ("Presence detected", "Power Supply AC lost")),
+        ("FAN2", "42h", "lcr", "29.2", 500.0, ()),
+        ("PS2 Status", "03h", "ns", "10.2", None, ()),
+    ]
+    found = ipmi_power.power_of(sensors)
+    assert isinstance(found.supplies, tuple) and isinstance(found.fans, tuple)
+    assert [plain(one.is_ok) for one in found.supplies] == [False, None]
+    assert found.fans[0].is_ok is False
+
+
 @pytest.mark.parametrize(
     ("word", "state"),
     [
@@ -201,6 +301,28 @@ def test_the_power_reading() -> None:
     assert isinstance(failed.now_w, Unknown) and isinstance(failed.is_active, Unknown)
 
 
+def test_what_free_ipmi_thinks_of_a_sensor() -> None:
+    [volts, _supply] = ipmi.parse_sdr(
+        "ID | Name  | Type    | State    | Reading | Units | Event\n"
+        "80 | +12 V | Voltage | Critical | 10.19   | V     | 'At or Below (<=) Lower Critical Threshold'\n"
+        "90 | PSU1  | Power Supply | Nominal | N/A | N/A | 'Presence detected'\n"
+    )
+    assert (volts.is_alarm, volts.value) == (True, 10.19)
+
+
+def test_the_power_reading_of_ipmiutil() -> None:
+    text = (
+        "ipmiutil dcmi ver 3.17\n  Current Power:                   304 Watts\n"
+        "  Min Power over sample duration:  6 Watts\n  Max Power over sample duration:  404 Watts\n"
+        "  Avg Power over sample duration:  49 Watts\n  Power reading state is:          active\n"
+        "  Power Limit:       896 Watts (inactive)\n"
+    )
+    reading = ipmi.parse_dcmi_power(text)
+    assert vars(reading) == {
+        "now_w": 304.0, "minimum_w": 6.0, "maximum_w": 404.0, "average_w": 49.0, "is_active": True,
+    }  # fmt: skip
+
+
 def test_the_power_reading_of_free_ipmi() -> None:
     text = (
         "Current Power                        : 332 Watts\nMinimum Power over sampling duration : 68 watts\n"
@@ -232,6 +354,35 @@ def test_records_of_the_event_log() -> None:
         ("c", "01/18/2023 15:00:00", "Power Supply #0x53", None),
     ]
     assert [one.number for one in ipmi.still_asserted(events)] == ["1"]
+
+
+def test_other_forms_of_the_event_log() -> None:
+    comma = ipmi.parse_sel(
+        "1,09/07/2021,12:12:35,Drive Slot / Bay #0x42,Drive Present,Deasserted\n"
+        "2,09/07/2021,12:12:36,Power Supply #0x51,AC out-of-range, but present,Asserted\n"
+    )
+    assert [(one.sensor, one.event, one.is_asserted) for one in comma] == [
+        ("Drive Slot / Bay #0x42", "Drive Present", False),
+        ("Power Supply #0x51", "AC out-of-range, but present", True),
+    ]
+    [free] = ipmi.parse_sel(
+        "ID  | Date        | Time     | Name       | Type         | Event\n"
+        "2   | Jul-06-2015 | 09:15:50 | PS2 Status | Power Supply | Power Supply input lost (AC/DC)\n"
+    )
+    assert (free.when, free.sensor) == ("Jul-06-2015 09:15:50", "Power Supply PS2 Status")
+    assert (free.event, plain(free.is_asserted)) == ("Power Supply input lost (AC/DC)", None)
+    long = ipmi.parse_sel(
+        "SEL Record ID          : 000a\n Record Type           : 02\n Timestamp             : 08/08/2019 10:10:10\n"
+        " Sensor Type           : Power Supply\n Sensor Number         : 72\n"
+        " Event Direction       : Assertion Event\n Description           : Power Supply AC lost\n\n"
+        "SEL Record ID          : 000b\n Sensor Type           : Power Supply\n Sensor Number         : 72\n"
+        " Event Direction       : Deassertion Event\n Description           : Power Supply AC lost\n"
+    )
+    assert [(one.number, one.sensor, one.is_asserted) for one in long] == [
+        ("a", "Power Supply #0x72", True),
+        ("b", "Power Supply #0x72", False),
+    ]
+    assert ipmi.still_asserted(long) == ()
 
 
 class Host(LiveHost):
@@ -375,6 +526,40 @@ def test_supplies_of_the_new_model() -> None:
     }
     apart = power.merge(redfish_power.power_of(singles))
     assert isinstance(apart.supplies, tuple) and len(apart.supplies) == 2
+
+
+def test_the_line_and_the_capacity_of_a_supply() -> None:
+    ranges = [{"NominalVoltageType": "AC200To240V", "CapacityWatts": 2400}]
+    one = supply("PSU1", **{"@odata.type": "#PowerSupply.v1_5_1.PowerSupply"}, InputRanges=ranges)
+    for line, is_ok in (("Normal", True), ("LossOfInput", False), (None, True)):
+        found = redfish_power.parse_power_supplies(json.dumps({**one, "LineInputStatus": line})).supplies
+        assert isinstance(found, tuple)
+        assert (found[0].is_ok, found[0].capacity_w) == (is_ok, 2400.0)
+    two = {**one, "InputRanges": [*ranges, {"NominalVoltageType": "AC120V", "CapacityWatts": 1200}]}
+    found = redfish_power.parse_power_supplies(json.dumps(two)).supplies
+    assert isinstance(found, tuple)
+    assert isinstance(found[0].capacity_w, Unknown), "which of the two holds is not told"
+
+
+def test_power_and_cooling_of_ilo_4() -> None:
+    text = "HTTP/1.1 200 OK\r\nServer: HP-iLO-Server\r\n\r\n" + json.dumps(
+        {
+            "@odata.type": "#PowerMetrics.0.11.0.PowerMetrics",
+            "PowerConsumedWatts": 73,
+            "PowerSupplies": [{"Model": "720478-B21", "PowerCapacityWatts": 500, "Status": {"Health": "OK", "State": "Enabled"}}],
+        }
+    )  # fmt: skip
+    found = redfish_power.parse_power(text)
+    assert isinstance(found.supplies, tuple)
+    assert (found.draw_w, found.supplies[0].name, found.supplies[0].is_ok) == (73.0, "PSU 1", True)
+    thermal = {
+        "@odata.type": "#Thermal.1.1.0.Thermal",
+        "Fans": [{"CurrentReading": 81, "FanName": "Fan 1", "Units": "Percent", "Status": {"Health": "OK", "State": "Enabled"}}],
+        "Temperatures": [{"CurrentReading": 18, "Name": "01-Inlet Ambient", "PhysicalContext": "Intake"}],
+    }  # fmt: skip
+    cool = redfish_power.parse_thermal(json.dumps(thermal))
+    assert isinstance(cool.fans, tuple)
+    assert (cool.fans[0].name, cool.fans[0].speed_percent, cool.inlet_c) == ("Fan 1", 81.0, 18.0)
 
 
 def test_links_alone_are_unknown() -> None:

@@ -12,7 +12,12 @@ import pytest
 import yaml
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import redfish, redfish_json, redfish_power
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import (
+    redfish,
+    redfish_json,
+    redfish_memory,
+    redfish_power,
+)
 
 ROOT = Path(__file__).resolve().parents[5]
 CORPUS = ROOT / "tests/corpus/redfish"
@@ -124,3 +129,65 @@ def test_an_error_of_the_service_is_named() -> None:
 )  # fmt: skip
 def test_figures(value: Any, number: float | None) -> None:
     assert plain(redfish_json.figure({"X": value}, "X")) == number
+
+
+def test_attributes_of_ilo_4_stand_among_the_members() -> None:
+    data = {
+        "@odata.type": "#HpBios.1.1.0.HpBios", "Id": "bios", "Name": "BIOS Current Settings", "Type": "HpBios.1.1.0",
+        "AttributeRegistry": "HpBiosAttributeRegistryP89.1.1.00", "Sriov": "Enabled", "ProcHyperthreading": "Enabled",
+        "SettingsResult": {"Time": "x"}, "links": {"self": {}},
+    }  # fmt: skip
+    found = redfish.parse_bios(json.dumps(data))
+    assert isinstance(found, redfish.BiosAttributes)
+    assert found.attributes == {"Sriov": "Enabled", "ProcHyperthreading": "Enabled"}
+    assert found.registry == "HpBiosAttributeRegistryP89.1.1.00"
+    assert isinstance(redfish.parse_bios('{"@odata.type": "#Bios.v1_1_0.Bios", "Id": "BIOS"}'), Unknown)
+
+
+def test_attributes_with_their_allowed_values() -> None:
+    value = {"AllowableValues": ["Enabled", "Disabled"], "DataType": "string", "current_value": "Disabled"}
+    data = {"@odata.type": "#Bios.v1_0_2.Bios", "Attributes": {"TPM Control": value, "SMT": True}}
+    found = redfish.parse_bios(json.dumps(data))
+    assert isinstance(found, redfish.BiosAttributes)
+    assert found.attributes == {"TPM Control": "Disabled", "SMT": True}
+
+
+def test_a_system_of_ilo_4() -> None:
+    data = {
+        "@odata.type": "#ComputerSystem.1.0.1.ComputerSystem", "Id": "1", "Power": "On",
+        "Bios": {"Current": {"VersionString": "P89 v1.50 (09/03/2015)"}}, "Memory": {"TotalSystemMemoryGB": 64},
+        "Processors": {"Count": 2, "ProcessorFamily": "Intel(R) Xeon(R) CPU E5-2620 v3 @ 2.40GHz"},
+    }  # fmt: skip
+    found = redfish.parse_system(json.dumps(data))
+    assert isinstance(found, redfish.System)
+    assert (found.bios_version, found.power_state, found.memory_gib) == ("P89 v1.50 (09/03/2015)", "On", 64.0)
+    assert (found.processors, found.processor_model) == (2, "Intel(R) Xeon(R) CPU E5-2620 v3 @ 2.40GHz")
+
+
+DIMM = {
+    "@odata.type": "#Memory.v1_12_0.Memory", "Id": "Dimm1", "Name": "Dimm 1", "MemoryDeviceType": "DDR4",
+    "CapacityMiB": 32768, "OperatingSpeedMhz": 2400, "AllowedSpeedsMHz": [2400, 2666], "PartNumber": "36ASF4G72PZ-2G6D1   ",
+    "Location": {"PartLocation": {"ServiceLabel": "CPU0_DIMM_B1"}}, "Status": {"State": "Enabled", "Health": "OK"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["%s", "$ curl -sk https://bmc/x | jq\n%s\n$ ", "```%s\n```", "HTTP/1.1 200 OK\r\n\r\n%s"]
+)
+def test_a_memory_module(text: str) -> None:
+    found = redfish_memory.parse_memory(text % json.dumps(DIMM, indent=1))
+    assert isinstance(found, redfish_memory.Module)
+    assert (found.id, found.locator, found.is_present, found.size_mib) == ("Dimm1", "CPU0_DIMM_B1", True, 32768)
+    assert (found.type, found.speed_mts, found.rated_mts, found.part) == ("DDR4", 2400, 2666, "36ASF4G72PZ-2G6D1")
+
+
+def test_an_empty_slot() -> None:
+    empty = {"Id": "proc1dimm1", "DeviceLocator": "PROC 1 DIMM 1", "Oem": {"Hpe": {"DIMMStatus": "NotPresent"}}}
+    absent = {"Id": "d2", "CapacityMiB": None, "Status": {"State": "Absent", "Health": None}}
+    zero = {"Id": "d3", "CapacityMiB": 0, "Status": {"State": "Enabled"}}
+    members = [{"@odata.type": "#Memory.v1_7_1.Memory", **one} for one in (empty, absent, zero)]
+    found = redfish_memory.parse_memories(json.dumps({"Members": [DIMM, *members]}))
+    assert isinstance(found, tuple)
+    assert [one.is_present for one in found] == [True, False, False, False]
+    assert all(isinstance(one.size_mib, Unknown) for one in found[1:])
+    assert isinstance(redfish_memory.parse_memory("no JSON"), Unknown)
