@@ -70,6 +70,7 @@ class _Block:
         return self.ports[-1][1] if self.ports else self.values
 
 
+_HCA_KEYS = ("transport", "fw_ver", "node_guid", "sys_image_guid", "vendor_part_id", "board_id", "phys_port_cnt")
 _PORT_KEYS = ("state", "phys_state", "max_mtu", "active_mtu", "sm_lid", "port_lid", "link_layer")
 
 
@@ -89,7 +90,8 @@ def parse_ibv_devinfo(text: str) -> Devinfo:
             blocks[-1].ports.append((value.strip(), {}, []))
         elif colon:
             _add_value(blocks[-1], key, value.strip())
-    orphan = _hca(blocks[0]) if blocks[0].values or blocks[0].ports else None
+    # Warnings of libibverbs stand there as well.
+    orphan = _hca(blocks[0]) if blocks[0].ports or any(key in blocks[0].values for key in _HCA_KEYS) else None
     return Devinfo(tuple(_hca(block) for block in blocks[1:]), orphan)
 
 

@@ -61,13 +61,15 @@ class Recorded:
         self.hca_ports: Dict[Key, HcaPort] = {}
         for hca in self.hcas.values():
             for hca_port in hca.ports:
-                if isinstance(hca_port.number, int):
-                    self.hca_ports[hca.name, hca_port.number] = hca_port
+                number = _place(hca_port.number, len(hca.ports))
+                if number:
+                    self.hca_ports[hca.name, number] = hca_port
         self.adapter_ports: Dict[Key, IbstatPort] = {}
         for adapter in self.adapters.values():
             for port in adapter.ports:
-                if isinstance(port.number, int):
-                    self.adapter_ports[adapter.name, port.number] = port
+                number = _place(port.number, len(adapter.ports))
+                if number:
+                    self.adapter_ports[adapter.name, number] = port
 
     def keys(self) -> List[Key]:
         every = [*self.hca_ports, *self.adapter_ports, *self.links, *self.pairs, *self.gids]
@@ -111,6 +113,11 @@ def agreed(told: Mapping[str, Word]) -> Word:
         words = ("%s says %s" % (source, value) for source, value in known.items())
         return Unknown("contradiction: %s" % ", ".join(words))
     return next(iter(known.values()), next(iter(told.values()), _NOT_RECORDED))
+
+
+def _place(number: Number, ports: int) -> int:
+    """The number of a port; where the line that tells it was left out, the only port is the first.  0 is none."""
+    return number if isinstance(number, int) else 1 if ports == 1 else 0
 
 
 def _text(host: Host, argvs: Tuple[Tuple[str, ...], ...]) -> Optional[str]:
@@ -162,6 +169,9 @@ def _port(said: Recorded, key: Key) -> Port:
     layers: Dict[str, Word] = {}
     if link:
         states["rdma"], physical["rdma"] = link.state, link.physical_state
+        if isinstance(link.lid, int):
+            # The kernel tells the addresses of a subnet of InfiniBand ports only (fill_port_info of nldev.c).
+            layers["rdma"] = "InfiniBand"
     if hca:
         states["ibv_devinfo"], physical["ibv_devinfo"] = hca.state, hca.physical_state
         layers["ibv_devinfo"] = hca.link_layer

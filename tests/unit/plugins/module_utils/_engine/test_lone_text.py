@@ -25,6 +25,11 @@ CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus"
         ("dmidecode/dell-r640-12x8g-3200-at-2400-bios.txt", "dmidecode"),
         ("lspci/lspci-vvv-xe9680-one-gpu-path.txt", "lspci -vvv"),
         ("ibv_devinfo/ibv-ib-2ports-cx3.txt", "ibv_devinfo -v"),
+        ("ibstat/ibstat-some-down-0.txt", "ibstat"),
+        ("ibdev2netdev/ib2net-2up-2down.txt", "ibdev2netdev -v"),
+        ("rdma-link/rdma-link-text-ib-2ports.txt", "rdma link"),
+        ("rdma-link/rdma-link-2.json", "rdma -j link"),
+        ("show_gids/gids-pod.txt", "show_gids"),
         ("driver-version/dmesg-fallen-off-bus-570-open.log", "journalctl -k -b --no-pager"),
     ],
 )

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import open_capture
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import (
     dcb,
@@ -24,6 +26,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._observe import (
     show_gids,
     tool_text,
 )
+from ansible_collections.gpufleet.host.plugins.module_utils._observe.rdma_recorded import recorded_devices
 
 
 @pytest.mark.parametrize(
@@ -148,6 +151,34 @@ def test_the_device_of_ibdev2netdev(line: str, device: str, address: str | None)
     (pair,) = ibdev2netdev.parse_ibdev2netdev(line + "\n")
     assert (pair.device, pair.netdev, pair.has_carrier) == (device, "eth0", True)
     assert isinstance(pair.address, Unknown) if address is None else pair.address == address
+
+
+def test_ports_of_a_capture_that_holds_excerpts(tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text(
+        "hca_id:\tmlx5_0\n\t\t\tstate:\t\tPORT_DOWN (1)\n\t\t\tphys_state:\tLINK_UP (5)\n"
+    )
+    host = open_capture(str(tmp_path / "said.txt"), str(tmp_path / "scratch"))
+    devices = recorded_devices(host)
+    assert not isinstance(devices, Unknown)
+    assert [(port.name, port.state, port.physical_state) for port in devices[0].ports] == [
+        ("mlx5_0/1", "DOWN", "LINK_UP")
+    ]
+
+
+def test_a_port_with_an_address_in_a_subnet_is_infiniband(tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text(
+        "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 2 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP netdev ib0\n"
+        "link mlx5_1/1 state ACTIVE physical_state LINK_UP netdev eth1\n"
+    )
+    devices = recorded_devices(open_capture(str(tmp_path / "said.txt"), str(tmp_path / "scratch")))
+    assert not isinstance(devices, Unknown)
+    first, second = (device.ports[0].link_layer for device in devices)
+    assert first == "InfiniBand" and isinstance(second, Unknown)
+
+
+def test_a_warning_is_no_part_of_a_device() -> None:
+    text = "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'.\nNo IB devices found\n"
+    assert ibv_devinfo.parse_ibv_devinfo(text) == ibv_devinfo.Devinfo((), None)
 
 
 def test_a_pair_without_an_interface_is_none() -> None:
