@@ -43,7 +43,7 @@ _UNAVAILABLE = re.compile(
 _EMPTY_WORDS = (
     "", "unknown", "not specified", "none", "not provided", "<out of spec>", "<bad index>", "not available", "n/a",
     "to be filled by o.e.m.", "empty", "undefined", "no dimm", "not present", "default string", "not installed",
-    "to be defined by o.e.m", "tbd by odm", "not applicable",
+    "to be defined by o.e.m", "tbd by odm", "not applicable", "(none)", "null",
 )  # fmt: skip
 _NO_MODULE = ("no module installed", "not installed", "no module", "empty", "none")
 _SIZE = re.compile(r"(\d{1,12})\s*([kKMGTP]?)i?[bB](?:ytes)?\b", re.ASCII)

@@ -26,6 +26,8 @@ _VALUE = re.compile(r"(-?\d{1,9}(?:[.,]\d{1,6})?)\s*%?\s*(.*)", re.ASCII)
 RAW = re.compile(r"0x[0-9a-f]{1,8}", re.IGNORECASE)
 _NO_READING = ("no reading", "not readable", "disabled", "unknown", "n/a", "na", "ns", "")
 _UNITS = ("degrees c", "degrees f", "rpm", "watts", "volts", "amps", "percent", "feet", "unspecified", "cfm", "%")
+# Some Lenovo boards mean Watts.
+_SAME_UNIT = {"watts/hour": "Watts"}
 # Bits of the state of a power supply and of a redundancy sensor (IPMI 2.0, tables 42-2 and 42-3).
 _SUPPLY_BITS = (
     "Presence detected", "Failure detected", "Predictive failure", "Power Supply AC lost",
@@ -40,11 +42,18 @@ SUPPLY_NAME = re.compile(
     r"(?:^(?:PSU?|PWR[ _]?SUPPLY|POWER[ _]SUPPLY|PDB)|[_ ]PSU)[ _-]?(\d{1,2})", re.IGNORECASE | re.ASCII
 )
 REDUNDANCY_NAME = re.compile(r"redun|^Power Supplies$|^PS_?RDNDNT", re.IGNORECASE)
+_BITS = re.compile(r"0x([0-9a-f]{2})[0-9a-f]{2}", re.IGNORECASE)
 _ID = re.compile(r"[0-9A-F]{1,3}h", re.IGNORECASE)
 _SEL_ROW = re.compile(r"[\s>#]*[0-9a-f]{1,6}\s*\|", re.IGNORECASE | re.ASCII)
 _DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
 _DIRECTIONS = {"asserted": True, "deasserted": False, "assertion": True, "deassertion": False}
+# ipmimonitoring, as FreeIPMI called it before 1.0, has other names for its columns.
+_OLD_COLUMNS = {
+    "Record_ID": "ID", "Record ID": "ID", "Sensor Name": "Name", "Sensor Group": "Type", "Sensor Type": "Type",
+    "Monitoring Status": "State", "Sensor Units": "Units", "Sensor Reading": "Reading",
+}  # fmt: skip
 # What FreeIPMI says of a sensor, in the words of ipmitool.
+_QUOTES = " '\u2018\u2019"
 _STATES = {"nominal": "ok", "warning": "nc", "critical": "cr"}
 
 
@@ -97,8 +106,9 @@ def parse_sdr(text: Text) -> Tuple[Sensor, ...]:
     rows = _rows(text)
     for line in rows:
         cells = _cells(line)
-        if "Name" in cells and "Reading" in cells:
-            columns = {name: place for place, name in enumerate(cells)}
+        names = [_OLD_COLUMNS.get(cell, cell) for cell in cells]
+        if "Name" in names and "Reading" in names:
+            columns = {name: place for place, name in enumerate(names)}
             continue
         if columns and len(cells) == len(columns):
             found.append(_sensor_of_columns(cells, columns))
@@ -175,8 +185,11 @@ def _rows(text: Text) -> List[str]:
 
 
 def _cells(line: str) -> List[str]:
-    """The cells of a row; what quotes it in a mail or a note is no part of a name."""
-    return [cell.strip() for cell in re.sub(r"^[\s>#]+", "", line).split("|")]
+    """The cells of a row; what quotes it in a mail or a note, or frames it in a table of Markdown, is no part of it."""
+    line = re.sub(r"^[\s>#]+", "", line).rstrip()
+    if line.startswith("|"):
+        line = line[1:-1] if line.endswith("|") else line[1:]
+    return [] if re.fullmatch(r"[-|:+ ]{2,500}", line) else [cell.strip() for cell in line.split("|")]
 
 
 def _direction(word: str) -> Flag:
@@ -217,6 +230,10 @@ def _row(cells: Sequence[str]) -> Optional[Sensor]:
     if len(cells) >= 5 and cells[2].lower() in _STATUS and (len(cells) == 5 or _ID.fullmatch(cells[1])):
         # Some firmware has a bar among its words.
         return _sensor(cells[0], cells[1], cells[2], cells[3], ", ".join(cell for cell in cells[4:] if cell))
+    has_unit = len(cells) >= 4 and cells[2].lower() in (*_UNITS, "discrete", "")
+    if has_unit and (cells[3].lower() in _STATUS or _BITS.fullmatch(cells[3])) and cells[0]:
+        # Often without the columns of thresholds.
+        return _sensor_of_thresholds(cells)
     if len(cells) == 4 and cells[1].lower() in _STATUS:
         # Where the first bar was lost, the number stands behind the name.
         name, _blank, number = cells[0].rpartition(" ")
@@ -241,7 +258,7 @@ def _joined(value: str, unit: str) -> str:
 
 def _sensor_of_thresholds(cells: Sequence[str]) -> Sensor:
     """``sensor``: name, value, unit, status, thresholds; of a discrete one the status holds its bits."""
-    bits = re.fullmatch(r"0x([0-9a-f]{2})[0-9a-f]{2}", cells[3].lower())
+    bits = _BITS.fullmatch(cells[3])
     if cells[2] != "discrete" or not bits:
         return _sensor(cells[0], "", cells[3], "", _joined(cells[1], cells[2]))
     names: Tuple[str, ...] = ()
@@ -260,10 +277,12 @@ def _sensor_of_columns(cells: Sequence[str], columns: Dict[str, int]) -> Sensor:
         return cells[columns[name]] if name in columns else ""
 
     units = {"C": "degrees C", "F": "degrees F", "W": "Watts", "V": "Volts", "A": "Amps", "%": "percent"}
-    events = ", ".join(word.strip(" '") for word in cell("Event").split("' '") if word.strip(" '") not in ("OK", "N/A"))
-    reading = cell("Reading")
+    reading, event = cell("Reading"), cell("Event").strip(_QUOTES)
+    if reading[:1] in _QUOTES:
+        reading, event = "", reading.strip(_QUOTES)
+    events = ", ".join(word for word in event.split("' '") if word not in ("OK", "N/A", ""))
     text = "%s %s" % (reading, units.get(cell("Units"), cell("Units"))) if reading not in ("", "N/A") else ""
-    status = _STATES.get(cell("State").lower(), "ok" if cell("Event") not in ("N/A", "") or text else "ns")
+    status = _STATES.get(cell("State").lower(), "ok" if event not in ("N/A", "") or text else "ns")
     return _sensor(cell("Name"), cell("ID"), status, "", ", ".join(part for part in (text, events) if part))
 
 
@@ -279,6 +298,7 @@ def _sensor(name: str, number: str, status: str, entity: str, reading: str) -> S
     found = _VALUE.fullmatch(reading)
     words = [word.strip() for word in _whole_words(found.group(2) if found else reading).split("\0")]
     # A column of seventeen letters cuts "unspecified" short.
+    words[0] = _SAME_UNIT.get(words[0].lower(), words[0])
     has_unit = found is not None and (words[0].lower() in _UNITS or words[0].lower().startswith("unspecif"))
     states = tuple(word for word in (words[1:] if has_unit else words) if word)
     value: Figure = float(found.group(1).replace(",", ".")) if found else Unknown("no figure")

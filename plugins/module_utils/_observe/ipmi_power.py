@@ -32,7 +32,7 @@ _FAN_NAME = re.compile(r"fan|tach|blower", re.IGNORECASE)
 _INLET_NAMES = (r"inlet", r"ambient", r"front panel|^FP ", r"intake")
 _NO_INLET = re.compile(r"outlet|exhaust|gpu|nvme|\bps|psu|cpu|dimm|hdd", re.IGNORECASE)
 _DRAW_NAMES = (r"^pwr consumption", r"^(sys|system|total|avg|node|chassis|server)[ _]?(input )?(power|pwr)",
-               r"^power (meter|usage)|^power_usage", r"^system level", r"^(total|sys)_?pow",
+               r"^power[ _](meter|usage|reading)", r"^system level", r"^(total|sys)_?pow",
                r"pw ?consumption")  # fmt: skip
 # Controllers and boards that ``sdr elist all`` lists among the sensors.
 _LOCATOR = re.compile(r"(?:Dynamic MC|Static MC|Logical FRU|Physical FRU)\s?@", re.IGNORECASE)
@@ -72,7 +72,9 @@ def _supplies(sensors: Sequence[Sensor]) -> Tuple[Supply, ...]:
     mine = [
         sensor
         for sensor in sensors
-        if not REDUNDANCY_NAME.search(sensor.name) and not any("edundan" in state for state in sensor.states)
+        if not REDUNDANCY_NAME.search(sensor.name)
+        and not any("edundan" in state for state in sensor.states)
+        and not re.match(_DRAW_NAMES[0], sensor.name, re.IGNORECASE)
     ]
     # Names count better than entities, which some controllers number from 96 on.
     numbers = [(sensor.entity, _number_of(sensor)) for sensor in mine if sensor.entity]

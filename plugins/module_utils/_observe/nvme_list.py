@@ -19,6 +19,7 @@ from .tool_text import clean
 Word = Union[str, Unknown]
 Figure = Union[float, Unknown]
 
+_PATH = re.compile(r"nvme\d{1,4}c\d{1,4}n\d{1,6}$", re.ASCII)
 _NAMESPACE = re.compile(r"(?:/dev/)?(nvme\d{1,4})(?:c\d{1,4})?n\d{1,6}", re.ASCII)
 # A row may be quoted in a mail or a note.
 _RULE = re.compile(r"[\s>#|]*-{2,}(\s+-{2,})*\s*")
@@ -86,11 +87,14 @@ def _namespaces(devices: Sequence[Any]) -> Iterator[Namespace]:
         # In 1.x, nvme list -v gives subsystems without a host around them.
         for subsystem in _dicts(device.get("Subsystems")) if "Subsystems" in device else [device]:
             controllers = list(_dicts(subsystem.get("Controllers")))
+            shared = list(_dicts(subsystem.get("Namespaces")))
             for controller in controllers:
                 for namespace in _dicts(controller.get("Namespaces")):
-                    yield _namespace(namespace, controller)
+                    # nvme0c0n1 is one path to a namespace, with a size of 0.
+                    if not shared or not _PATH.search(str(namespace.get("NameSpace"))):
+                        yield _namespace(namespace, controller)
             # With native multipath a namespace belongs to the subsystem, and each controller is a path to it.
-            for namespace in _dicts(subsystem.get("Namespaces")):
+            for namespace in shared:
                 yield _namespace(namespace, controllers[0] if controllers else {})
 
 

@@ -151,6 +151,7 @@ def test_native_multipath_lists_namespaces_of_the_subsystem() -> None:
         }
         for name, address in (("nvme0", "0000:01:00.0"), ("nvme1", "0000:02:00.0"))
     ]
+    controllers[0]["Namespaces"] = [{"NameSpace": "nvme0c0n1", "NSID": 1, "PhysicalSize": 0, "SectorSize": 1}]
     subsystem = {"Controllers": controllers, "Namespaces": [{"NameSpace": "nvme0n1", "NSID": 1, "SectorSize": 4096}]}
     found = nvme_list.parse_nvme_list(json.dumps({"Devices": [{"HostNQN": "x", "Subsystems": [subsystem]}]}))
     assert isinstance(found, tuple)

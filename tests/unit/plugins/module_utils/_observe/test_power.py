@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, Result
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown, known
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import ipmi, ipmi_power, power, redfish_power
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -288,6 +288,43 @@ READING = """
     Power reading state is:                   %s
 
 """
+
+
+def test_columns_that_were_cut_or_framed() -> None:
+    cut = ipmi.parse_sdr(
+        "CPU1 Temp        | 58.000     | degrees C  | ok\n"
+        "PS1 Status       | 0xb        | discrete   | 0x0b00| na\n"
+        "FAN2             | na         |            | na\n"
+    )
+    assert [(one.name, one.status, plain(one.value)) for one in cut] == [
+        ("CPU1 Temp", "ok", 58.0),
+        ("PS1 Status", "ok", None),
+        ("FAN2", "na", None),
+    ]
+    assert cut[1].states == ("Presence detected", "Failure detected", "Power Supply AC lost")
+    framed = ipmi.parse_sdr("| Name | Id | |\n|---|---|---|\n| Fan1 | 30h | ok | 7.1 | 5040 RPM |\n")
+    assert [(one.name, one.value) for one in framed] == [("Fan1", 5040.0)]
+
+
+def test_the_columns_of_ipmimonitoring() -> None:
+    old = ipmi.parse_sdr(
+        "Record_ID | Sensor Name | Sensor Group | Monitoring Status | Sensor Units | Sensor Reading\n"
+        "12 | Ambient Temp | Temperature | Nominal | C | 25.000000\n"
+        "22 | CMOS Battery | Battery | Nominal | N/A | \u2018OK\u2019\n"
+        "30 | PS 1 Status | Power Supply | Critical | N/A | 'Presence detected' 'Power Supply AC lost'\n"
+    )
+    assert [(one.name, one.status, plain(one.value), one.states) for one in old] == [
+        ("Ambient Temp", "ok", 25.0, ()),
+        ("CMOS Battery", "ok", None, ()),
+        ("PS 1 Status", "cr", None, ("Presence detected", "Power Supply AC lost")),
+    ]
+
+
+def test_watts_by_another_name() -> None:
+    found = ipmi_power.power_of(ipmi.parse_sdr("Power Reading    | 228 Watts/hour    | ok\n"))
+    assert found.draw_w == 228.0
+    dell = ipmi_power.power_of(ipmi.parse_sdr("Pwr Consumption  | 77h | ok  | 10.1 | 168 Watts\n"))
+    assert (dell.draw_w, known(dell.supplies)) == (168.0, False)
 
 
 def test_the_power_reading() -> None:
