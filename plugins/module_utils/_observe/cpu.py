@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, Union
@@ -14,27 +13,20 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, U
 from .._engine.cpuset import parse_cpulist
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
+from .lscpu_labels import LABELS
+from .lscpu_table import Table, table_of
+from .tool_text import clean, find_json
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 
 Ids = Union[FrozenSet[int], Unknown]
 Number = Union[int, Unknown]
 
-# The labels of lscpu (util-linux sys-utils/lscpu.c) with the German and Chinese ones of its
-# translations; a label in another language is simply not found, and what it says is unknown.
-_LABELS: Dict[str, Tuple[str, ...]] = {
-    "cpus": ("CPU(s)", "CPU"),
-    "online": ("On-line CPU(s) list", "Liste der Online-CPU(s)", "在线 CPU 列表"),
-    "offline": ("Off-line CPU(s) list", "Liste der Offline-CPU(s)", "离线 CPU 列表"),
-    "threads": ("Thread(s) per core", "Thread(s) pro Kern", "每个核的线程数"),
-    "cores": ("Core(s) per socket", "Kern(e) pro Socket", "Kern(e) pro Sockel", "每个座的核数"),
-    "sockets": ("Socket(s)", "Sockel", "座"),
-    "nodes": ("NUMA node(s)", "NUMA-Knoten", "NUMA 节点"),
-    "model": ("Model name", "Modellname", "型号名称"),
-    "vendor": ("Vendor ID", "Anbieterkennung", "厂商 ID"),
-    "hypervisor": ("Hypervisor vendor", "Hypervisor-Anbieter", "超管理器厂商"),
-}
-_NODE_LABEL = re.compile(r"NUMA\D*(\d{1,5})\s*CPU\D*", re.ASCII)
+# Whatever the language, the label of a node's row has NUMA and the number of the node in it.
+_NODE_LABEL = re.compile(r"(?=.*NUMA)\D*(\d{1,5})\D*", re.ASCII)
+_MASK = re.compile(r"(?:0x)?[0-9a-fA-F]{1,8}(?:,?[0-9a-fA-F]{1,8}){0,2047}")
+# The pairs of a JSON text that was cut off.
+_FIELD = re.compile(r'"field"\s*:\s*"([^"\n]{1,200})"\s*,\s*"data"\s*:\s*(?:"([^"\n]{0,4000})"|null)')
 # A colon, plain or full-width (U+FF1A); a translated label may be glued to its value.
 _COLON = re.compile("[:：]")
 
@@ -68,20 +60,28 @@ class Cpus:
 
 
 def parse_lscpu(text: Text) -> Lscpu:
-    """The output of ``lscpu``, plain or ``-J`` (flat or nested); never fails."""
-    if not isinstance(text, str):
-        text = ""
-    rows = list(_json_rows(text)) if text.lstrip().startswith("{") else list(_text_rows(text))
+    """The output of ``lscpu``: plain, ``-J`` (flat or nested), ``-x``, or the table of ``-e`` and ``-p``; never fails."""
+    plain = clean(text) if isinstance(text, str) else ""
+    data = find_json(plain)
+    rows = list(_json_rows(data) if isinstance(data, dict) else _cut_rows(plain) or _text_rows(plain))
     said: Dict[str, List[str]] = {}
+    for label, value in rows:
+        said.setdefault(label, []).append(value)
+    read = mask_of if _values(said, "masks") else ids_of
     node_cpus: Dict[int, Ids] = {}
     for label, value in rows:
         node = _NODE_LABEL.fullmatch(label)
         if node:
-            node_cpus[int(node.group(1))] = ids_of(value)
-        said.setdefault(label, []).append(value)
+            node_cpus.setdefault(int(node.group(1)), read(value))
+    table = Unknown("") if _values(said, "cpus") else table_of(data, plain.splitlines())
+    return _of_table(table) if isinstance(table, Table) else _of_rows(said, node_cpus)
+
+
+def _of_rows(said: Dict[str, List[str]], node_cpus: Dict[int, Ids]) -> Lscpu:
+    masks = _values(said, "masks")
     return Lscpu(
         cpus=_number(said, "cpus"),
-        online=_list(said, "online"),
+        online=mask_of(masks[0]) if masks else _list(said, "online"),
         offline=_list(said, "offline"),
         sockets=_number(said, "sockets"),
         cores_per_socket=_number(said, "cores"),
@@ -91,6 +91,24 @@ def parse_lscpu(text: Text) -> Lscpu:
         models=tuple(value for value in _values(said, "model") if value not in ("", "-")),
         vendor=_word(said, "vendor"),
         hypervisor=_word(said, "hypervisor"),
+    )
+
+
+def _of_table(table: Table) -> Lscpu:
+    unseen = Unknown("the table of lscpu does not tell it")
+    offline = table.cpus - table.online
+    return Lscpu(
+        cpus=len(table.cpus),
+        online=table.online,
+        offline=offline if table.tells_offline else unseen,
+        sockets=table.sockets or unseen,
+        cores_per_socket=table.cores_per_socket or unseen,
+        threads_per_core=table.threads_per_core or unseen,
+        nodes=len(table.nodes) or unseen,
+        node_cpus=dict(table.nodes),
+        models=(),
+        vendor=unseen,
+        hypervisor=unseen,
     )
 
 
@@ -128,6 +146,15 @@ def ids_of(text: Text) -> Ids:
         return Unknown(str(error))
 
 
+def mask_of(text: str) -> Ids:
+    """A mask in hexadecimal digits, as ``lscpu -x`` prints it, as a set."""
+    word = text.strip()
+    if not _MASK.fullmatch(word):
+        return Unknown("%r is no mask" % word[:40])
+    bits = int(word.replace(",", ""), 16)
+    return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+
+
 def _cores(host: Host, online: FrozenSet[int]) -> Tuple[Union[Tuple[FrozenSet[int], ...], Unknown], Dict[int, int]]:
     cores: List[FrozenSet[int]] = []
     seen: Set[int] = set()
@@ -156,12 +183,8 @@ def _from_lscpu(said: Lscpu, reason: Unknown) -> Cpus:
     return Cpus(said.online if isinstance(said.online, frozenset) else reason, said.offline, reason, cores, {})
 
 
-def _json_rows(text: str) -> Iterator[Tuple[str, str]]:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    todo: List[Any] = [data.get("lscpu")] if isinstance(data, dict) else []
+def _json_rows(data: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
+    todo: List[Any] = [data.get("lscpu")]
     while todo:
         item = todo.pop()
         if isinstance(item, list):
@@ -172,15 +195,25 @@ def _json_rows(text: str) -> Iterator[Tuple[str, str]]:
             todo.append(item.get("children"))
 
 
+def _cut_rows(text: str) -> List[Tuple[str, str]]:
+    return [(label.strip().rstrip(":：").strip(), value.strip()) for label, value in _FIELD.findall(text)]
+
+
 def _text_rows(text: str) -> Iterator[Tuple[str, str]]:
-    for line in lines(text):
+    """The rows of the first machine: each begins with its architecture."""
+    begun = False
+    for line in text.splitlines():
         colon = _COLON.search(line)
-        if colon and line[: colon.start()].strip():
-            yield line[: colon.start()].strip(), line[colon.end() :].strip()
+        label = line[: colon.start()].strip() if colon else ""
+        if begun and label in LABELS["architecture"]:
+            return
+        begun = begun or label in LABELS["architecture"]
+        if colon and label:
+            yield label, line[colon.end() :].strip()
 
 
 def _values(said: Dict[str, List[str]], name: str) -> List[str]:
-    return [value for label in _LABELS[name] for value in said.get(label, [])]
+    return [value for label in LABELS[name] for value in said.get(label, [])]
 
 
 def _word(said: Dict[str, List[str]], name: str) -> Union[str, Unknown]:
@@ -191,8 +224,8 @@ def _number(said: Dict[str, List[str]], name: str) -> Number:
     values = _values(said, name)
     if not values:
         return Unknown("lscpu has no such row")
-    found = re.fullmatch(r"[1-9]\d{0,6}", values[0], re.ASCII)
-    return int(values[0]) if found else Unknown("lscpu says %r" % values[0][:40])
+    found = re.fullmatch(r"([1-9]\d{0,6})(?:\s+#.*)?", values[0], re.ASCII)
+    return int(found.group(1)) if found else Unknown("lscpu says %r" % values[0][:40])
 
 
 def _list(said: Dict[str, List[str]], name: str) -> Ids:

@@ -2,19 +2,36 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What lsblk(8) prints, in each of its forms: JSON, pairs, list and tree."""
+"""What lsblk(8) prints, in each of its forms: JSON, pairs, list, raw and tree."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-_PAIR = re.compile(r'([A-Z][A-Z0-9:%-]*)="((?:[^"\\]|\\.)*)"')
-_TREE = re.compile(r"^[\s│├└─|`-]*")
-_HEADER = re.compile(r"^\s*[A-Z][A-Z0-9:%-]*(\s+[A-Z][A-Z0-9:%-]*)+\s*$")
-_COMPLAINT = re.compile(r"^\S*lsblk: ")
+from .columns import Column, cells, columns_of, raw_cells, unescape, without_tree
+from .tool_text import clean, find_json, is_prompt
+
+# MAJ:MIN is MAJ_MIN, and USE% is USE_PCT, with --shell.
+_PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]*)="((?:[^"\\]|\\.)*)"')
+_HEADER = re.compile(r"^\s*[A-Z][A-Z0-9:%_-]*(\s+[A-Z][A-Z0-9:%_-]*)*\s*$")
+# Columns that name a device; the first of them that a listing has is its name.
+_NAMES = ("name", "kname", "path")
+_COMPLAINT = re.compile(r"^(?:\S+ )?\S*lsblk: ")
+# Columns that are never empty, and what a cell of theirs looks like: what has none is no row of this table.
+_ALWAYS = {
+    "maj:min": re.compile(r"\d+:\d+", re.ASCII),
+    "type": re.compile(r"[a-z][a-z0-9_+-]*"),
+    "size": re.compile(r"\d+([.,]\d+)?[BKMGTPE]?", re.ASCII),
+}
+# Cells that hold several values have one below the other.
+_STACKED = ("mountpoints", "fsroots")
+# A name that was blacked out moves what stands behind it: a mount point is known by itself.
+_TARGETS = ("mountpoints", "mountpoint")
+_SHIFTED = re.compile(r"(\S+)\s+(/.*|\[SWAP\])")
+
+Found = List[Tuple[int, Dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -38,23 +55,21 @@ class Listing:
 
 def parse_lsblk(text: str) -> Listing:
     """Any output of lsblk, with error lines mixed in or alone."""
-    complaints = tuple(line.strip() for line in text.splitlines() if _COMPLAINT.match(line))
+    rows = clean(text).splitlines()
+    complaints = tuple(row.strip() for row in rows if _COMPLAINT.match(row))
     columns: List[str] = []
-    found: List[Tuple[int, Dict[str, str]]] = []
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
+    found: Found = []
+    data = find_json(clean(text))
     if isinstance(data, Mapping):
         _walk(data.get("blockdevices"), 0, found)
-    elif _PAIR.search(text):
-        found = [(0, _pairs(line)) for line in text.splitlines() if _PAIR.search(line)]
+    elif any(_PAIR.match(row.strip()) for row in rows):
+        found = [(0, _pairs(row)) for row in rows if _PAIR.match(row.strip())]
     else:
-        columns, found = _table([line for line in text.splitlines() if not _COMPLAINT.match(line)])
+        columns, found = _tables([row for row in rows if not _COMPLAINT.match(row)])
     return _listing(columns, found, complaints)
 
 
-def _walk(nodes: Any, depth: int, found: List[Tuple[int, Dict[str, str]]]) -> None:
+def _walk(nodes: Any, depth: int, found: Found) -> None:
     for node in nodes if isinstance(nodes, list) and depth < 100 else []:
         if isinstance(node, Mapping):
             found.append((depth, {str(key).lower(): _text(node[key]) for key in node if key != "children"}))
@@ -71,41 +86,63 @@ def _text(value: Any) -> str:
 
 
 def _pairs(line: str) -> Dict[str, str]:
-    return {key.lower(): value for key, value in _PAIR.findall(line)}
+    return {_column_name(key.lower()): unescape(value) for key, value in _PAIR.findall(line)}
 
 
-def _table(rows: List[str]) -> Tuple[List[str], List[Tuple[int, Dict[str, str]]]]:
-    headers = [index for index, row in enumerate(rows) if _HEADER.match(row)]
-    if not headers:
-        return [], []
-    columns = [(match.group().lower(), match.start(), match.end()) for match in re.finditer(r"\S+", rows[headers[0]])]
-    found: List[Tuple[int, Dict[str, str]]] = []
-    for row in rows[headers[0] + 1 :]:
-        tree = _TREE.match(row)
-        drawn = tree.end() if tree else 0
-        if row[drawn:].strip():
-            found.append((drawn // 2, _cells(row, drawn, columns)))
-    return [name for name, _left, _right in columns], found
+def _column_name(key: str) -> str:
+    return "maj:min" if key == "maj_min" else re.sub(r"_pct$", "%", key).replace("_", "-")
 
 
-def _cells(row: str, drawn: int, columns: List[Tuple[str, int, int]]) -> Dict[str, str]:
-    """Cells stand below their header, from its left or to its right edge; names and mount points hold spaces."""
-    cells: Dict[str, str] = {}
-    first_end = columns[1][1] if len(columns) > 1 else len(row)
-    for match in re.finditer(r"\S+", row[drawn:]):
-        start, end = match.start() + drawn, match.end() + drawn
-        column = _column(start, end, columns, first_end)
-        cells[column] = "%s %s" % (cells[column], match.group()) if column in cells else match.group()
-    return cells
+def _tables(rows: List[str]) -> Tuple[List[str], Found]:
+    """The rows of each table of a text, from its heading to the next prompt."""
+    names: Dict[str, None] = {}
+    found: Found = []
+    columns: List[Column] = []
+    for row in rows:
+        if _is_header(row):
+            columns = columns_of(row)
+            names.update(dict.fromkeys(column.name for column in columns))
+        elif is_prompt(row):
+            columns = []
+        elif columns and row.strip():
+            _add_row(row, columns, found)
+    return list(names), found
 
 
-def _column(start: int, end: int, columns: List[Tuple[str, int, int]], first_end: int) -> str:
-    if (end < first_end and start < columns[0][2]) or end <= columns[0][2]:
-        return columns[0][0]
-    exact = [name for name, left, right in columns if start == left or end == right]
-    overlapping = [name for name, left, right in columns if start < right and end > left]
-    before = [name for name, left, _right in columns if left <= start]
-    return (exact or overlapping or before or [columns[0][0]])[-1 if not exact and not overlapping else 0]
+def _is_header(row: str) -> bool:
+    return _HEADER.match(row) is not None and any(name.upper() in row.split() for name in _NAMES)
+
+
+def _add_row(row: str, columns: List[Column], found: Found) -> None:
+    depth, values = _row(row, columns)
+    if values and found and all(key in _STACKED for key in values):
+        for key, value in values.items():
+            found[-1][1][key] = "\n".join(filter(None, [found[-1][1].get(key), value]))
+    elif _name(values) and all(_ALWAYS[key].fullmatch(values.get(key, "")) for key in _ALWAYS if _has(columns, key)):
+        found.append((depth, {**{column.name: "" for column in columns}, **values}))
+
+
+def _row(row: str, columns: List[Column]) -> Tuple[int, Dict[str, str]]:
+    raw = raw_cells(row, columns)
+    if raw is not None:
+        return 0, raw
+    depth, plain = without_tree(row, columns, _NAMES)
+    values = cells(plain, columns)
+    last = list(values)[-1] if values else ""
+    shifted = _SHIFTED.fullmatch(values.get(last, ""))
+    target = next((name for name in _TARGETS if _has(columns, name)), "")
+    if target and shifted and last not in (*_NAMES, *_TARGETS, "label", "partlabel", "model"):
+        values[last], values[target] = shifted.groups()
+    return depth, values
+
+
+def _has(columns: List[Column], name: str) -> bool:
+    return any(column.name == name for column in columns)
+
+
+def _name(values: Mapping[str, str]) -> str:
+    # lsblk before 2.27 writes the kernel's name behind: "vg-lv (dm-0)".
+    return next((values[key] for key in _NAMES if values.get(key)), "").split(" (")[0]
 
 
 def _listing(header: List[str], found: List[Tuple[int, Dict[str, str]]], complaints: Tuple[str, ...]) -> Listing:
@@ -114,14 +151,18 @@ def _listing(header: List[str], found: List[Tuple[int, Dict[str, str]]], complai
     trail: List[Tuple[int, str]] = []
     for depth, values in found:
         columns.update(dict.fromkeys(values))
-        # lsblk before 2.27 writes the kernel's name behind: "vg-lv (dm-0)".
-        name = values.get("name", "").split(" (")[0]
+        name = _name(values)
         trail = [(level, above) for level, above in trail if level < depth]
         parent: Optional[str] = trail[-1][1] if trail else values.get("pkname") or None
         if name:
-            parents, _values = devices.setdefault(name, ([], {k: v for k, v in values.items() if v}))
+            parents, known = devices.setdefault(name, ([], {}))
+            # An empty cell says that there is nothing; another listing may tell what this one has no column for.
+            known.update({key: value for key, value in values.items() if key not in known})
             if parent and parent not in parents:
                 parents.append(parent)
             trail.append((depth, name))
-    rows = tuple(Device(name, tuple(parents), values) for name, (parents, values) in devices.items())
+    rows = tuple(
+        Device(name, tuple(parents), {key: value for key, value in values.items() if value})
+        for name, (parents, values) in devices.items()
+    )
     return Listing(tuple(columns), rows, len(found), complaints)

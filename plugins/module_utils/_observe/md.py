@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Dict, List, Optional, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.units import parse_size
-from .._engine.values import Text, lines
+from .._engine.values import Text
 from .block import SECTOR_BYTES, parse_udev_data
+from .tool_text import clean, is_prompt
 
 _FIELD = re.compile(r"^\s*([A-Z][A-Za-z ]*?) : (.*)$")
-_MEMBER = re.compile(r"^\s*(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)\s*(.*)$", re.ASCII)
-_MDSTAT = re.compile(r"^(md\S*) : (active|inactive)(?: \(([a-z-]+)\))?(.*)$")
+_DEVICE = re.compile(r"^\s*(/\S+):\s*$")
+# The table of metadata 0.90 in --examine has a further column in front, and repeats the member itself as "this".
+_MEMBER = re.compile(r"^\s*(?:(this|\d+)\s+)?(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)(?:\s+(.*))?$", re.ASCII)
+# Firmware metadata (IMSM, DDF) goes on with the disks and the volumes, each with fields of the same names.
+_PARTS = re.compile(r"^\s*(Disk\d+ Serial : |\[.*\]:\s*$|Container GUID : )")
+# The fields without one of which a block is no output of mdadm: hdparm writes such headings as well.
+_KNOWN = ("Version", "Raid Level", "State", "Magic", "UUID", "Array UUID")
+# "broken" since kernel 5.19: a member of an array without redundancy is gone (md_seq_show, drivers/md/md.c).
+_MDSTAT = re.compile(r"^\s*(md\S*) : (active|inactive|broken)(?: \(([a-z-]+)\))?(.*)$")
+_MDSTAT_END = re.compile(r"\s*(unused devices|Personalities) ?:")
 _MDSTAT_MEMBER = re.compile(r"^([^\s\[]+)\[(\d+)\]((?:\([A-Z]\))*)$", re.ASCII)
 _ACTION = re.compile(r"\b(recovery|resync|reshape|check|repair)\s*=\s*(\S+)")
 
@@ -48,7 +58,10 @@ class Detail:
 
 @dataclass(frozen=True)
 class MdStat:
-    """An array of /proc/mdstat.  ``members``: device to its flags, such as F (failed) and S (spare)."""
+    """An array of /proc/mdstat.  ``members``: device to its flags, such as F (failed) and S (spare).
+
+    ``access`` is read-only, auto-read-only, broken (it has lost a member that it cannot do without) or empty.
+    """
 
     name: str
     is_active: bool
@@ -97,12 +110,15 @@ def parse_mdadm_examine(text: str) -> List[Detail]:
 def parse_mdstat(text: Text) -> List[MdStat]:
     """``/proc/mdstat``, in its order."""
     arrays: List[Tuple[re.Match[str], List[str]]] = []
-    for line in lines(text):
+    is_inside = False
+    for line in clean(text).splitlines() if isinstance(text, str) else []:
         head = _MDSTAT.match(line)
         if head:
             arrays.append((head, []))
-        elif arrays and line[:1].isspace():
+        elif is_inside and line.strip():
             arrays[-1][1].append(line)
+        # In a paste the lines of an array may have lost their indentation; what ends them are these.
+        is_inside = head is not None or (is_inside and not _MDSTAT_END.match(line) and not is_prompt(line))
     return [_mdstat(head, "\n".join(rest)) for head, rest in arrays]
 
 
@@ -133,7 +149,9 @@ def array(host: Host, name: str) -> Array:
 
 def bare_uuid(text: Optional[str]) -> Optional[str]:
     """The 32 digits of a UUID, whether it is written in mdadm's or in the usual way."""
-    digits = re.sub(r"[^0-9a-f]", "", (text or "").lower())
+    # Behind the one of metadata 0.90 stands "(local to host NAME)".
+    word = (text or "").strip().split(" ")[0]
+    digits = re.sub(r"[^0-9a-f]", "", word.lower())
     return digits if len(digits) == 32 else None
 
 
@@ -143,26 +161,32 @@ def mdadm_uuid(digits: str) -> str:
 
 
 def _blocks(text: str) -> List[Tuple[str, List[str]]]:
+    """The lines below each heading with a device, to the next prompt."""
     found: List[Tuple[str, List[str]]] = []
-    for line in text.splitlines():
-        if re.match(r"^/\S+:\s*$", line):
-            found.append((line.strip()[:-1], []))
-        elif found and not line.startswith("mdadm:"):
+    is_inside = False
+    for line in clean(text).splitlines():
+        device = _DEVICE.match(line)
+        if device:
+            found.append((device.group(1), []))
+        elif is_inside and not is_prompt(line) and not line.startswith("mdadm:"):
             found[-1][1].append(line)
-    return found
+        is_inside = device is not None or (is_inside and not is_prompt(line))
+    return [(device, body) for device, body in found if any(_is_known(line) for line in body)]
+
+
+def _is_known(line: str) -> bool:
+    field = _FIELD.match(line)
+    return field is not None and field.group(1) in _KNOWN
 
 
 def _detail(device: str, body: List[str]) -> Detail:
     fields: Dict[str, str] = {}
-    members: List[Member] = []
+    is_whole = True
     for line in body:
-        match, row = _FIELD.match(line), _MEMBER.match(line)
+        is_whole = is_whole and not _PARTS.match(line)
+        match = _FIELD.match(line) if is_whole else None
         if match:
             fields.setdefault(match.group(1), match.group(2).strip())
-        elif row:
-            words = row.group(5).split()
-            node = words.pop() if words and words[-1].startswith("/") else ""
-            members.append(Member(node, _int(row.group(4)), " ".join(words)))
     return Detail(
         device=device,
         level=fields.get("Raid Level"),
@@ -170,11 +194,24 @@ def _detail(device: str, body: List[str]) -> Detail:
         metadata=fields.get("Version"),
         uuid=bare_uuid(fields.get("UUID") or fields.get("Array UUID")),
         name=(fields.get("Name") or "").split(" ")[0] or None,
-        raid_devices=_int(fields.get("Raid Devices")),
+        raid_devices=_int(fields.get("Raid Devices") or fields.get("RAID Devices")),
         active_devices=_int(fields.get("Active Devices")),
         failed_devices=_int(fields.get("Failed Devices")),
         chunk_bytes=_size(fields.get("Chunk Size")),
-        members=tuple(members),
+        members=_members(body),
+    )
+
+
+def _members(body: List[str]) -> Tuple[Member, ...]:
+    rows = [row for row in map(_MEMBER.match, body) if row and row.group(1) != "this"]
+    words = [(row, (row.group(6) or "").split()) for row in rows]
+    return tuple(
+        Member(
+            next((word for word in told if word.startswith("/")), ""),
+            _int(row.group(5)),
+            " ".join(takewhile(lambda word: not word.startswith("/"), told)),
+        )
+        for row, told in words
     )
 
 
@@ -187,7 +224,7 @@ def _mdstat(match: re.Match[str], body: str) -> MdStat:
     return MdStat(
         name=match.group(1),
         is_active=match.group(2) == "active",
-        access=match.group(3) or "",
+        access="broken" if match.group(2) == "broken" else match.group(3) or "",
         level=level,
         members=tuple((m.group(1), re.sub(r"[()]", "", m.group(3))) for m in members if m),
         slots=slots.group(1) if slots else "",

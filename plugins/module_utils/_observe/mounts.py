@@ -6,17 +6,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Text, Unknown, lines
+from .columns import Column, cells, columns_of, raw_cells, without_tree
+from .columns import unescape as unescape_hex
+from .tool_text import clean, find_json, is_prompt
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # A comma inside of quotes (SELinux contexts) separates nothing.
 _OPTION = re.compile(r'(?:[^,"]|"[^"]*"?)+')
-_MOUNT_LINE = re.compile(r"^(.*?) on (/.*) type (\S+) \(([^)]*)\)(?: \[.*\])?$")
+_MOUNT_TYPE = re.compile(r" type (\S+) \(")
+_FINDMNT_HEADER = re.compile(r"^\s*[A-Z][A-Z:%-]*(\s+[A-Z][A-Z:%-]*)*\s*$")
+_PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]*)="((?:[^"\\]|\\.)*)"')
+# A target is a path; swap, and a line of fstab that mounts nothing, have a word.
+_TARGET = re.compile(r"/|none$|swap$")
 _BIND = re.compile(r"^(.*?)\[(/.*)\]$")
 
 
@@ -64,7 +70,7 @@ def parse_mountinfo(text: Text) -> Union[List[Mount], Unknown]:
     """``/proc/PID/mountinfo``, in the order of mounting; lines that are none are left out."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("no mountinfo")
-    mounts = [_mountinfo_line(line) for line in text.splitlines()]
+    mounts = [_mountinfo_line(line.strip()) for line in text.splitlines()]
     return [mount for mount in mounts if mount is not None]
 
 
@@ -122,57 +128,80 @@ def parse_swaps(text: Text) -> Union[List[str], Unknown]:
 
 
 def parse_findmnt(text: str) -> List[Row]:
-    """findmnt(8): JSON (flat or nested), a list, or a tree."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return _findmnt_table(text)
-    filesystems = data.get("filesystems") if isinstance(data, Mapping) else None
-    return list(_findmnt_nodes(filesystems, depth=0))
+    """findmnt(8): JSON (flat or nested), pairs, a list, a raw list, or a tree."""
+    data = find_json(clean(text))
+    if isinstance(data, Mapping):
+        return list(_findmnt_nodes(data.get("filesystems"), depth=0))
+    lines_ = clean(text).splitlines()
+    pairs = [dict(_PAIR.findall(line)) for line in lines_ if _PAIR.match(line.strip())]
+    if pairs:
+        cells_ = [{key.lower(): unescape_hex(value) for key, value in pair.items()} for pair in pairs]
+        return [_findmnt_row(cell) for cell in cells_ if cell.get("target")]
+    return _findmnt_table(lines_)
 
 
 def _findmnt_nodes(nodes: Any, depth: int) -> Iterator[Row]:
     for node in nodes if isinstance(nodes, list) and depth < 100 else []:
         if isinstance(node, Mapping):
             if isinstance(node.get("target"), str):
-                yield _row(
-                    node["target"],
-                    str(node.get("source") or ""),
-                    str(node.get("fstype") or ""),
-                    str(node.get("options") or ""),
-                )
+                yield _findmnt_row({str(key).lower(): str(value or "") for key, value in node.items()})
             yield from _findmnt_nodes(node.get("children"), depth + 1)
 
 
-def _findmnt_table(text: str) -> List[Row]:
-    """Columns start where their header does, so a mount point may hold spaces."""
-    rows: List[Row] = []
-    starts: Dict[str, Tuple[int, Optional[int]]] = {}
-    for line in text.splitlines():
-        if line.startswith("TARGET") and not starts:
-            words = [(match.group(), match.start()) for match in re.finditer(r"\S+", line)]
-            ends = [start for _name, start in words[1:]] + [None]
-            starts = {name: (start, end) for (name, start), end in zip(words, ends)}
-        elif starts:
-            cell = {name: line[start:end].strip() for name, (start, end) in starts.items()}
-            target = cell["TARGET"].lstrip("│├└─|`- ")
-            if target:
-                rows.append(_row(target, cell.get("SOURCE", ""), cell.get("FSTYPE", ""), cell.get("OPTIONS", "")))
-    return rows
+def _findmnt_table(rows: List[str]) -> List[Row]:
+    """Cells stand below their headings, which end at the next prompt."""
+    found: List[Row] = []
+    columns: List[Column] = []
+    for row in rows:
+        if _FINDMNT_HEADER.match(row) and "TARGET" in row.split():
+            columns = columns_of(row)
+        elif is_prompt(row):
+            columns = []
+        elif columns and row.strip():
+            values = _findmnt_cells(row, columns)
+            if _TARGET.match(values.get("target", "")):
+                found.append(_findmnt_row(values))
+    return found
+
+
+def _findmnt_cells(row: str, columns: List[Column]) -> Dict[str, str]:
+    raw = raw_cells(row, columns)
+    plain = without_tree(row, columns, ("target",))[1]
+    words, values = plain.split(), cells(plain, columns)
+    # A name that was blacked out moves what stands behind it; findmnt leaves none of its usual cells empty.
+    if len(words) == len(columns) and len(values) < len(columns):
+        values = {column.name: word for column, word in zip(columns, words)}
+    return values if raw is None else raw
+
+
+def _findmnt_row(values: Mapping[str, str]) -> Row:
+    row = _row(values["target"], values.get("source", ""), values.get("fstype", ""), values.get("options", ""))
+    root = values.get("fsroot", "")
+    return replace(row, subdir=root) if not row.subdir and root not in ("", "/") else row
 
 
 def parse_mount(text: str) -> List[Row]:
     """mount(8) without arguments; a mount point may hold spaces and even " type "."""
-    matches = [_MOUNT_LINE.match(line) for line in text.splitlines()]
-    return [_row(m.group(2), m.group(1), m.group(3), m.group(4)) for m in matches if m]
+    rows = [_mount_line(line.strip()) for line in clean(text).splitlines()]
+    return [row for row in rows if row is not None]
+
+
+def _mount_line(line: str) -> Optional[Row]:
+    types = list(_MOUNT_TYPE.finditer(line))
+    head, tail = (line[: types[-1].start()], line[types[-1].end() :]) if types else ("", "")
+    source, is_on, target = head.partition(" on /")
+    options, bracket, label = tail.rpartition(")")
+    if not is_on or not bracket or label.strip()[:1] not in ("", "["):
+        return None
+    return _row("/" + target, source, types[-1].group(1), options)
 
 
 def parse_proc_mounts(text: Text) -> List[Row]:
     """``/proc/mounts``: four fields and two numbers; options may hold quotes."""
     rows: List[Row] = []
     for line in lines(text):
-        fields = line.split(" ")
-        if len(fields) >= 6 and fields[-1].isdigit() and fields[-2].isdigit():
+        fields = line.strip().split(" ")
+        if len(fields) >= 6 and fields[1].startswith("/") and fields[-1].isdigit() and fields[-2].isdigit():
             rows.append(_row(unescape(fields[1]), unescape(fields[0]), fields[2], " ".join(fields[3:-2])))
     return rows
 

@@ -13,10 +13,12 @@ from typing import Dict, List, Optional, Tuple, Union
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .cpu import Ids, Number, ids_of, recorded_lscpu
+from .tool_text import clean
 
 NODE_FOLDER = "/sys/devices/system/node"
 
 _CPUS_ROW = re.compile(r"node (\d{1,5}) cpus:\s*(.*)", re.ASCII)
+_FIRST_ROW = re.compile(r"\s*available: \d+ nodes")
 _SIZE_ROW = re.compile(r"node (\d{1,5}) size:\s*(\d{1,15}) MB", re.ASCII)
 _DISTANCE_ROW = re.compile(r"\s*(\d{1,5}):((?:\s+\d{1,5})+)\s*", re.ASCII)
 _WRAPPED_ROW = re.compile(r"\s*\d+(\s+\d+)*\s*", re.ASCII)
@@ -45,7 +47,12 @@ def parse_numactl(text: Text) -> List[Node]:
     sizes: Dict[int, int] = {}
     distances: Dict[int, Tuple[int, ...]] = {}
     wraps: Optional[int] = None
-    for line in lines(text)[:_MOST_LINES]:
+    begun = False
+    for line in clean(text).splitlines()[:_MOST_LINES] if isinstance(text, str) else []:
+        # Another machine's output begins; its nodes have the same numbers.
+        if begun and _FIRST_ROW.match(line):
+            break
+        begun = begun or bool(cpus or sizes)
         row = _CPUS_ROW.fullmatch(line.strip())
         if row:
             wraps = int(row.group(1))

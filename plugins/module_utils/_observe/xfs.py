@@ -12,9 +12,10 @@ from typing import Dict, Mapping, Optional, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
+from .tool_text import clean
 
-_SECTION = re.compile(r"^(meta-data|data|naming|log|realtime)\s*=(.*)$")
-_MORE = re.compile(r"^\s+=(.*)$")
+_SECTION = re.compile(r"^\s*(meta-data|data|naming|log|realtime)\s*=(.*)$")
+_MORE = re.compile(r"^\s*=(.*)$")
 _PAIR = re.compile(r"([a-z][a-z0-9-]*)=\s*([0-9]+)", re.ASCII)
 _SECTION_VALUE = re.compile(r"^(\S.*?)(?:\s{2,}|\s+[a-z]+=|$)")
 # Words that are sizes or counts; what is left over on the meta-data lines are on-disk features.
@@ -50,10 +51,13 @@ def parse_xfs_info(text: str) -> Union[Geometry, Unknown]:
     names: Dict[str, str] = {}
     values: Dict[str, Dict[str, int]] = {"meta-data": {}, "data": {}, "naming": {}, "log": {}, "realtime": {}}
     section = ""
-    for line in text.splitlines():
+    for line in clean(text).splitlines():
         start, more = _SECTION.match(line), _MORE.match(line)
         if start:
             section = start.group(1)
+            if section == "meta-data" and values["meta-data"]:
+                # Here another filesystem begins; what this one does not say is not to come from that.
+                break
             name = _SECTION_VALUE.match(start.group(2))
             names.setdefault(section, name.group(1).strip() if name else "")
         if section and (start or more):
@@ -70,7 +74,7 @@ def _geometry(names: Mapping[str, str], values: Mapping[str, Mapping[str, int]])
     if "bsize" not in log or "blocks" not in log:
         return Unknown("the geometry has no complete log line")
     features = {_OLD_NAMES.get(key, key): value for key, value in meta.items() if key not in _NO_FEATURES}
-    features.update({key: values["naming"][key] for key in ("ftype", "ascii-ci") if key in values["naming"]})
+    features.update({key: values["naming"][key] for key in ("ftype", "ascii-ci", "parent") if key in values["naming"]})
     return Geometry(
         device=names.get("meta-data", ""),
         agcount=meta["agcount"],

@@ -95,6 +95,184 @@ def test_mounts_of_the_corpus(row: dict[str, Any]) -> None:
         assert sum(value.fs_type == fs_type for value in rows) == number
 
 
+def devices_of(text: str) -> dict[str, dict[str, str]]:
+    return {device.name: dict(device.values) for device in lsblk.parse_lsblk(text).devices}
+
+
+STACKED = """admin@gpu-7:~> lsblk
+NAME        MAJ:MIN RM   SIZE RO TYPE MOUNTPOINTS
+sda           8:0    0 447,1G  0 disk
+|-sda1        8:1    0   150G  0 part /var/lib/a
+|                                     /var/lib/b
+`-sda2        8:2    0   297G  0 part /data
+nvme0n1     259:0    0   3.5T  0 disk
+
+admin@gpu-7:~> df -h
+Filesystem      Size  Used Avail Use% Mounted on
+tmpfs           4.0M     0  4.0M   0% /dev
+"""
+
+
+def test_mount_points_below_each_other_belong_to_one_device_and_a_prompt_ends_the_table() -> None:
+    listing = lsblk.parse_lsblk(STACKED)
+    assert [device.name for device in listing.devices] == ["sda", "sda1", "sda2", "nvme0n1"]
+    assert listing.rows == 4
+    assert listing.devices[1].values["mountpoints"] == "/var/lib/a\n/var/lib/b"
+    assert listing.devices[1].parents == ("sda",)
+
+
+def test_what_is_no_row_of_the_table_is_no_device() -> None:
+    text = "  NAME    MAJ:MIN RM SIZE RO TYPE MOUNTPOINT\n  sda       8:0    0  1T  0 disk\n\nThanks in advance,\nJo\n"
+    assert devices_of(text) == {
+        "sda": {"name": "sda", "maj:min": "8:0", "rm": "0", "size": "1T", "ro": "0", "type": "disk"}
+    }
+
+
+def test_two_listings_of_one_machine_are_one() -> None:
+    text = (
+        "NAME MAJ:MIN SIZE TYPE MOUNTPOINT\nsda      8:0   1T disk \n\n"
+        "NAME ROTA TRAN MODEL\nsda     1 sata A B 7K2\nsdb     1 sata C\n"
+    )
+    assert devices_of(text)["sda"] == {
+        "name": "sda", "maj:min": "8:0", "size": "1T", "type": "disk", "rota": "1", "tran": "sata", "model": "A B 7K2",
+    }  # fmt: skip
+    assert set(devices_of(text)) == {"sda", "sdb"}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('NAME="sda" MAJ_MIN="8:0" FSUSE_PCT="7%" LABEL="a\\x20b"', {"maj:min": "8:0", "fsuse%": "7%", "label": "a b"}),
+        ("NAME FSTYPE LABEL MOUNTPOINT\nsda   \nsdb xfs  /mnt/a\\x20b", {}),
+        ("SIZE NAME   TYPE\n  1T sda    disk\n512G ├─sda1 part", {"size": "1T", "type": "disk"}),
+        (
+            "NAME FSTYPE FSUSE% MOUNTPOINTS\nsda  xfs        7%  /srv/x",
+            {"fstype": "xfs", "fsuse%": "7%", "mountpoints": "/srv/x"},
+        ),
+        ("# lsblk -J\n" + '{"blockdevices": [{"name": "sda", "size": "1T"}]}' + "\n# exit", {"size": "1T"}),
+    ],
+)
+def test_forms_of_lsblk(text: str, values: dict[str, str]) -> None:
+    found = devices_of(text)
+    assert {key: value for key, value in found["sda"].items() if key != "name"} == values
+    if "sdb" in found:
+        assert found["sdb"] == {"name": "sdb", "fstype": "xfs", "mountpoint": "/mnt/a b"}
+    if "sda1" in found:
+        assert found["sda1"]["size"] == "512G"
+
+
+def test_a_shell_that_has_no_lsblk_is_a_complaint() -> None:
+    assert lsblk.parse_lsblk("bash: lsblk: command not found\n").complaints == ("bash: lsblk: command not found",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# findmnt /data\n  TARGET SOURCE                FSTYPE OPTIONS\n  /data  /dev/md0[/sub] xfs    rw,noatime\n#\n",
+        'TARGET="/data" SOURCE="/dev/md0[/sub]" FSTYPE="xfs" OPTIONS="rw,noatime"\n',
+        "TARGET SOURCE FSTYPE OPTIONS\n/data /dev/md0[/sub] xfs rw,noatime\n",
+        "SOURCE   FSTYPE SIZE USED USE% OPTIONS    FSROOT TARGET\n/dev/md0 xfs      1T   7G   1% rw,noatime /sub   /data\n",
+        '$ findmnt -J\n{"filesystems": [{"target": "/data", "source": "/dev/md0", "fsroot": "/sub", "fstype": "xfs", '
+        '"options": "rw,noatime"}]}\n',
+    ],
+)
+def test_forms_of_findmnt(text: str) -> None:
+    assert mounts.parse_findmnt(text) == [mounts.Row("/data", "/dev/md0", "/sub", "xfs", ("rw", "noatime"))]
+
+
+def test_mounts_that_are_indented_or_have_brackets_in_their_options() -> None:
+    assert mounts.parse_proc_mounts("  /dev/md0 /data xfs rw,noatime 0 0\n one two three four 0 0\n") == [
+        mounts.Row("/data", "/dev/md0", "", "xfs", ("rw", "noatime"))
+    ]
+    (row,) = mounts.parse_mount("   a b on /x type fuse.y (rw,fsname=a(b)c) [label]\n")
+    assert (row.source, row.target, row.options) == ("a b", "/x", ("rw", "fsname=a(b)c"))
+
+
+OLD_DETAIL = """$ sudo mdadm -D /dev/md0
+    /dev/md0:
+            Version : 0.90
+         Raid Level : raid5
+              State : clean, degraded, recovering
+               UUID : 0a0a0a0a:11111111:22222222:33333333 (local to host cafe)
+    Number   Major   Minor   RaidDevice State
+       0       8        1        0      active sync   /dev/sda1   # the old one
+       3       8       49        1      spare rebuilding   /dev/sdd1
+       -       0        0        2      removed
+$ sudo hdparm -t /dev/sdb
+
+/dev/sdb:
+ Timing buffered disk reads: 356 MB in  3.01 seconds = 118.26 MB/sec
+"""
+
+
+def test_an_array_between_other_outputs() -> None:
+    (array,) = md.parse_mdadm_detail(OLD_DETAIL)
+    assert (array.device, array.state) == ("/dev/md0", "clean, degraded, recovering")
+    assert array.uuid == "0a0a0a0a111111112222222233333333"
+    assert [(member.device, member.role, member.state) for member in array.members] == [
+        ("/dev/sda1", 0, "active sync"),
+        ("/dev/sdd1", 1, "spare rebuilding"),
+        ("", 2, "removed"),
+    ]
+
+
+def test_the_table_of_an_old_superblock_has_one_more_column() -> None:
+    text = (
+        "/dev/sdb1:\n          Magic : a92b4efc\n        Version : 0.90.00\n          State : clean\n"
+        "      Number   Major   Minor   RaidDevice State\nthis     1       8       17        1      active sync   /dev/sdb1\n\n"
+        "   0     0       8        1        0      active sync   /dev/sda1\n"
+        "   1     1       8       17        1      active sync   /dev/sdb1\n"
+    )
+    (member,) = md.parse_mdadm_examine(text)
+    assert [(row.device, row.role, row.state) for row in member.members] == [
+        ("/dev/sda1", 0, "active sync"),
+        ("/dev/sdb1", 1, "active sync"),
+    ]
+
+
+def test_the_state_of_a_disk_of_firmware_raid_is_not_that_of_an_array() -> None:
+    text = (
+        "/dev/nvme0n1:\n          Magic : Intel Raid ISM Cfg Sig.\n        Version : 1.3.00\n   RAID Devices : 2\n\n"
+        "  Disk00 Serial : ABC\n          State : active\n\n[Volume0]:\n     RAID Level : 1\n"
+    )
+    (member,) = md.parse_mdadm_examine(text)
+    assert (member.state, member.level, member.raid_devices) == (None, None, 2)
+
+
+def test_mdstat_without_its_indentation_and_with_a_broken_array() -> None:
+    text = (
+        "Personalities : [raid0] [raid1]\nmd1 : active raid1 sdb1[1](W)(J) sda1[0]\n1024 blocks super 1.2 [2/1] [U_]\n"
+        "   md2 : broken raid0 nvme1n1[1](F) nvme0n1[0]\n      2048 blocks super 1.2 512k chunks\n\nunused devices: <none>\n"
+    )
+    first, second = md.parse_mdstat(text)
+    assert (first.is_degraded, first.members) == (True, (("sdb1", "WJ"), ("sda1", "")))
+    assert (second.is_active, second.access, second.level) == (False, "broken", "raid0")
+
+
+GEOMETRY = """meta-data=/dev/sdb isize=512 agcount=4, agsize=65536 blks
+= sectsz=512 attr=2, projid32bit=1
+= crc=1 finobt=1, sparse=1, rmapbt=0
+data = bsize=4096 blocks=262144, imaxpct=25
+= sunit=0 swidth=0 blks
+naming =version 2 bsize=4096 ascii-ci=0, ftype=1, parent=1
+log =internal log bsize=4096 blocks=2560, version=2
+= sectsz=512 sunit=0 blks, lazy-count=1
+realtime =none extsz=4096 blocks=0, rtextents=0
+"""
+
+
+def test_a_geometry_that_lost_its_blanks_and_another_behind_it() -> None:
+    second = GEOMETRY.replace("sdb", "sdc").replace("rmapbt=0", "rmapbt=1 reflink=1")
+    geometry = xfs.parse_xfs_info("# xfs_info /data\n" + GEOMETRY + second)
+    assert isinstance(geometry, xfs.Geometry)
+    assert (geometry.device, geometry.blocks, geometry.log_bytes) == ("/dev/sdb", 262144, 10485760)
+    assert geometry.features == {
+        "crc": 1, "finobt": 1, "sparse": 1, "rmapbt": 0, "ftype": 1, "ascii-ci": 0, "parent": 1,
+    }  # fmt: skip
+    indented = xfs.parse_xfs_info("".join("    %s\n" % line for line in GEOMETRY.splitlines()))
+    assert indented == geometry
+
+
 def test_mount_points_are_unescaped_and_a_bind_keeps_its_root() -> None:
     line = "42 27 7:0 /sub /mnt/a\\040b rw,noatime shared:1 master:2 - xfs /dev/loop0 rw,inode64,allocsize=64k\n"
     found = mounts.parse_mountinfo(line)

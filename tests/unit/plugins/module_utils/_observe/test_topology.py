@@ -68,6 +68,63 @@ def test_lscpu_of_the_corpus(row: dict[str, Any], text: str) -> None:
         assert list(said.models) == row["models"]
 
 
+EIGHT = "CPU(s): 8\nOn-line CPU(s) list: 0-7\nSocket(s): 1\nNUMA node(s): 1\nNUMA node0 CPU(s): 0-7\n"
+FORMS_OF_LSCPU = [
+    "> CPU(s):              8\n> On-line CPU(s) list: 0-7\n> Socket(s): 1\n> NUMA node(s): 1\n> NUMA node0 CPU(s): 0-7\n",
+    "CPU(s): 8\nOn-line CPU(s) mask: 0xff\nSocket(s): 1\nNUMA node(s): 1\nNUMA node0 CPU(s): ff\n",
+    "Processeur(s) :                         8\nListe de processeur(s) en ligne :       0-7\nSocket(s) : 1\n"
+    "Nœud(s) NUMA : 1\nNœud NUMA\xa00 de processeur(s) : 0-7\n",
+    "Процесори: 8\nСписок робочих ЦП: 0-7\nСокети: 1\nВузли NUMA: 1\nПроцесори вузла0 NUMA: 0-7\n",
+    "CPU(s): 8\nOn-line CPU(s) list: 0-7\nCPU socket(s): 1 # one\nNUMA node(s): 1\nNUMA node0 CPU(s): 0-7\n",
+    "Architecture: x86_64\n" + EIGHT + "Architecture: x86_64\nCPU(s): 4\nNUMA node0 CPU(s): 0-3\nNUMA node1 CPU(s): \n",
+    "# lscpu -J\n" + json.dumps({"lscpu": [dict(zip(("field", "data"), row.split(": "))) for row in EIGHT.splitlines()]}),
+    '{"lscpu": [' + ",".join(
+        json.dumps(dict(zip(("field", "data"), row.split(": ")))) for row in EIGHT.splitlines()
+    ) + ', {"field": "Vulnera',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMS_OF_LSCPU)
+def test_forms_of_lscpu(text: str) -> None:
+    said = parse_lscpu(text)
+    assert (said.cpus, said.online, said.sockets, said.nodes) == (8, frozenset(range(8)), 1, 1)
+    assert said.node_cpus == {0: frozenset(range(8))}
+
+
+TABLES_OF_LSCPU = [
+    "# lscpu -e\nCPU NODE SOCKET CORE L1d:L1i:L2:L3 ONLINE    MAXMHZ\n"
+    "  0    0      0    0 0:0:0:0          да 3100.0000\n  1    0      0    0 0:0:0:0          да 3100.0000\n"
+    "  2    1      1    1 1:1:1:1          да 3100.0000\n  3    1      1    1 1:1:1:1          да 3100.0000\n"
+    "  4    -      -    - -               нет        -\n# exit\n",
+    json.dumps({"cpus": [
+        {"cpu": cpu, "node": cpu // 2, "socket": cpu // 2, "core": cpu // 2, "online": True} for cpu in range(4)
+    ] + [{"cpu": 4, "node": None, "socket": None, "core": None, "online": False}]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TABLES_OF_LSCPU)
+def test_the_table_of_lscpu(text: str) -> None:
+    said = parse_lscpu(text)
+    assert (said.cpus, said.online, said.offline) == (5, frozenset(range(4)), frozenset([4]))
+    assert (said.sockets, said.cores_per_socket, said.threads_per_core, said.nodes) == (2, 1, 2, 2)
+    assert said.node_cpus == {0: frozenset([0, 1]), 1: frozenset([2, 3])}
+
+
+def test_the_list_of_lscpu_for_programs_does_not_tell_what_is_offline() -> None:
+    said = parse_lscpu("# one item a column\n# CPU,Core,Socket,Node,,L1d,L1i,L2\n0,0,0,,,0,0,0\n2,1,0,,,1,1,0\n")
+    assert (said.cpus, said.online, said.sockets, said.cores_per_socket) == (2, frozenset([0, 2]), 1, 2)
+    assert isinstance(said.offline, Unknown) and isinstance(said.nodes, Unknown)
+
+
+def test_the_nodes_of_a_second_machine_are_not_those_of_the_first() -> None:
+    text = "available: %d nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 1024 MB\n"
+    more = "node 1 cpus: 2 3\nnode 1 size: 512 MB\n"
+    nodes = numa.parse_numactl(
+        "> # numactl -H\n" + text % 1 + "$ ssh b numactl -H\n" + (text % 2).replace("1024", "9") + more
+    )
+    assert [(node.id, node.memory_mib) for node in nodes] == [(0, 1024)]
+
+
 @pytest.mark.parametrize(("row", "text"), cases("numactl"))
 def test_numactl_of_the_corpus(row: dict[str, Any], text: str) -> None:
     nodes = {node.id: node for node in numa.parse_numactl(text)}
