@@ -28,7 +28,7 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("lspci", "-vvv"), (r"(?m)^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ", r"(?m)^[ \t]{1,4}Capabilities: |LnkSta:")),
     (("ibv_devinfo", "-v"), (r"(?m)^hca_id:[ \t]",)),
     (("ibstat",), (r"(?m)^CA '[^'\n]{1,64}'", r"(?m)^[ \t]{0,20}Port \d{1,3}:")),
-    (("ibdev2netdev", "-v"), (r"(?m)^\S.{0,300} port \d{1,3} (?:\([A-Z]{1,10} {0,6}\) )?==> \S",)),
+    (("ibdev2netdev", "-v"), (r"(?m)^\S.{0,300} port {1,8}\d{1,3} {1,8}(?:\([A-Z]{1,10} {0,6}\) {1,8})?==> {1,8}\S",)),
     (("rdma", "link"), (r"(?m)^link \S{1,64}/\d{1,3}:? .{0,200}\bphysical_state ",)),
     (("rdma", "-j", "link"), (r'"ifname":', r'"physical_state":')),
     (("show_gids",), (r"(?m)^n_gids_found=\d",)),

@@ -19,9 +19,9 @@ from .rdma_states import parse_port_state
 from .tool_text import Flag, Word, no_value, output_lines
 
 _ARROW = re.compile(r"<?={2,5}>")
-_PORT = re.compile(r"\bport ([0-9]{1,5})(?:\s{0,4}\(([A-Za-z_]{1,20})\s{0,8}\))?\s{0,4}$")
+_PORT = re.compile(r"\bport\s{1,8}([0-9]{1,5})(?:\s{0,8}\(([A-Za-z_]{1,20})\s{0,8}\))?\s{0,4}$")
 _PCI = re.compile(r"\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\b")
-_NETDEV = re.compile(r"([^\s(]\S{0,63})(?:\s{1,8}\((\w{1,10})\))?")
+_NETDEV = re.compile(r"([^\s(]\S{0,63})(?:\s{1,40}\((\w{1,10})\))?")
 
 
 @dataclass(frozen=True)

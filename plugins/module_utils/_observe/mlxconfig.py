@@ -158,6 +158,8 @@ def _json_value(value: Any) -> str:
 def _value(word: Optional[str]) -> Word:
     if word is None:
         return Unknown("not printed")
+    if word.count("(") != word.count(")"):
+        return Unknown(f"cut off: {word[:80]}")
     return no_value(word) if word.upper() in ("N/A", "-") else word
 
 

@@ -145,6 +145,7 @@ def test_ibstat_without_the_lines_of_ports_and_ibstatus() -> None:
         ("> 0000:A3:00.0 mlx5_0 (MT1 - X) CX1 - 2 fw 1.2 port 1 (DOWN ) ==> eth0 (Up)", "mlx5_0", "0000:a3:00.0"),
         ("0000:a3:00.1 mlx5_2 (MT1 - NA)  fw 1.2 port 1 (ACTIVE) ==> eth0 (Up)", "mlx5_2", "0000:a3:00.1"),
         ("mlx4_0 (MT1 - X) CX1 - 2 fw 1.2 port 1 (INIT  ) ==> eth0 (Up)", "mlx4_0", None),
+        ("mlx5_0   port  1  ==>  eth0            (Up)  # of column -t", "mlx5_0", None),
     ],
 )
 def test_the_device_of_ibdev2netdev(line: str, device: str, address: str | None) -> None:
@@ -378,3 +379,9 @@ def test_mlxlink_of_a_passive_cable_and_of_two_ports() -> None:
     data = {"result": {"output": {"Operational Info": {"State": "Active"}}}, "status": {"code": 0, "message": "ok"}}
     told = mlxlink.parse_mlxlink("# mlxlink -d mlx5_0 --json\n" + json.dumps(data, indent=2) + "\n#")
     assert (told.state, told.status_code) == ("Active", 0)
+
+
+def test_a_setting_that_the_terminal_cut_is_unknown() -> None:
+    text = "Configurations:   Default      Current      Next Boot\n   SRIOV_EN   True(1)    True(1)    True(\n1)\n"
+    (parameter,) = mlxconfig.parse_mlxconfig(text).devices[0].parameters
+    assert isinstance(parameter.next_boot, Unknown) and not parameter.waits
