@@ -12,18 +12,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, Optional, Pattern, Sequence, Set, Tuple, Union
 
 from .._engine.units import parse_size
-from .._engine.values import Text, Unknown, lines
+from .._engine.values import Text, Unknown
 from .cpu import Number
+from .pasted import plain_lines
 from .pci_attributes import Bar, ErrorCounts
 from .pci_config import decode
 from .pci_registers import NO_LINK, PORTS, Acs, Aer, Config, Express, LinkEnd, Rate, ResizableBar, width_of
 from .pci_tree import Function, Way
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_HEAD = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7]) (.*)")
+# With -vmm the address has a label, and what it is follows below.
+_HEAD = re.compile(
+    r"(?P<indent>\s{0,40})(?P<label>Slot:\s{1,8})?(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<place>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+    r"(?(label)\s*$| (?P<what>.*))"
+)
+_SIGN = re.compile(
+    r"\s{0,40}(?:Slot:\s{1,8})?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?:\s|$)|\s{0,40}(?:LnkCap|LnkSta|ACSCtl):"
+)
+_QUOTED = re.compile(r'"([^"]{0,200})"')
+_CODE = re.compile(r"(?:^|.*\[)([0-9a-f]{4})\]?$")
 _HEX = re.compile(r"([0-9a-f]{2,4}):((?: [0-9a-f]{2}){1,16})\s*")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,30}):\s*(.*)")
 _CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{2,4})(?: v\d+)?\] (.*)")
@@ -40,6 +50,8 @@ _REBAR = re.compile(r"BAR (\d): current size: (\w+), supported: (.*)")
 _BUSES = re.compile(r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 _FLAG = re.compile(r"([A-Za-z][A-Za-z0-9/]*)([+-])")
 # Rows that begin an excerpt without addresses.
+_FLAGS_NODE = re.compile(r"\bNUMA node (\d{1,5})\b", re.ASCII)
+_FLAGS_GROUP = re.compile(r"\bIOMMU group (\d{1,5})\b", re.ASCII)
 _EXCERPT_KEYS = ("LnkCap", "LnkSta", "DevCap", "DevCtl", "SltCap", "ACSCap", "ACSCtl", "UESta", "CESta")
 _FLAGS_KEYS = ("ACSCap", "ACSCtl", "UESta", "CESta")
 # No machine has as many functions, or as many bridges behind each other.
@@ -147,14 +159,17 @@ def _domain(one: Listed) -> str:
 def _drafts(text: Text) -> Iterator[_Draft]:
     draft: Optional[_Draft] = None
     context, key = "", ""
-    for line in lines(text):
-        line = _ANSI.sub("", line).rstrip()
+    indent: Optional[str] = None
+    for line in plain_lines(_ANSI.sub("", text), _SIGN) if isinstance(text, str) else ():
+        line = line.rstrip()
         head = _HEAD.match(line)
-        if head:
+        # In a text that is shifted to the right all of them are.
+        if head and head.group("indent") == (head.group("indent") if indent is None else indent):
+            indent = head.group("indent")
             if draft is not None:
                 yield draft
-            address = "%s:%s:%s.%s" % (head.group(1) or "0000", head.group(2), head.group(3), head.group(4))
-            draft, context, key = _Draft(address, head.group(5)), "", ""
+            address = "%s:%s" % (head.group("domain") or "0000", head.group("place"))
+            draft, context, key = _Draft(address, _plain_head(head.group("what") or "")), "", ""
             draft.is_dead = "(rev ff)" in line and "(prog-if ff)" in line
             continue
         said = _KEY.match(line.strip())
@@ -199,8 +214,9 @@ def _take(draft: _Draft, line: str, context: str, key: str) -> Tuple[str, str]:
     draft.relaxed = draft.relaxed or words.startswith("RlxdOrd+")
     said = _KEY.match(words)
     if said:
-        key = said.group(1)
-        draft.said.setdefault(key, said.group(2))
+        # Before pciutils 3.1 the mask of CESta has the same label.
+        key = "" if said.group(1) in _FLAGS_KEYS and said.group(1) in draft.said else said.group(1)
+        draft.said.setdefault(said.group(1), said.group(2))
     if key in _FLAGS_KEYS:
         draft.flags.setdefault(key, []).extend(
             (name, sign == "+") for name, sign in _FLAG.findall(said.group(2) if said else words)
@@ -210,8 +226,10 @@ def _take(draft: _Draft, line: str, context: str, key: str) -> Tuple[str, str]:
 
 def _listed(draft: _Draft) -> Listed:
     said = draft.said
-    class_name, class_code, vendor, device, name = _names(draft.head)
-    sub_vendor, sub_device = _names(": " + said.get("Subsystem", ""))[2:4]
+    class_name, class_code, vendor, device, name = _names(draft.head or _with_labels(said, said.get("Class", "")))
+    subsystem = said.get("Subsystem") or _with_labels(said, "", "S")[2:]
+    sub_vendor, sub_device = _names(": " + subsystem)[2:4]
+    flags = said.get("Flags", "")
     function = Function(
         draft.address,
         vendor,
@@ -219,9 +237,9 @@ def _listed(draft: _Draft) -> Listed:
         class_code,
         "%s:%s" % (sub_vendor, sub_device) if sub_vendor and sub_device else "",
         name,
-        said.get("Kernel driver in use") or None,
-        said.get("Physical Slot") or None,
-        _number(said.get("NUMA node")),
+        said.get("Kernel driver in use") or said.get("Driver") or None,
+        said.get("Physical Slot") or said.get("PhySlot") or None,
+        _number(said.get("NUMA node") or said.get("NUMANode") or _first(_FLAGS_NODE, flags)),
         _port(draft),
         _link(draft),
         _acs(draft),
@@ -237,17 +255,39 @@ def _listed(draft: _Draft) -> Listed:
     )
     space = decode(bytes(draft.space))
     speed, width = _SPEED.search(said.get("LnkSta", "")), _WIDTH.search(said.get("LnkSta", ""))
-    group = _number(said.get("IOMMU group"))
+    group = _number(said.get("IOMMU group") or said.get("IOMMUGroup") or _first(_FLAGS_GROUP, flags))
     return Listed(
         _filled(function, space) if isinstance(space, Config) else function,
         class_name,
-        said.get("Subsystem", ""),
-        tuple(word.strip() for word in said.get("Kernel modules", "").split(",") if word.strip()),
+        subsystem,
+        tuple(word.strip() for word in said.get("Kernel modules", said.get("Module", "")).split(",") if word.strip()),
         None if isinstance(group, Unknown) else group,
         (speed.group(3) or "") if speed else "",
         (width.group(2) or "") if width else "",
         _buses(draft, space),
     )
+
+
+def _plain_head(what: str) -> str:
+    """The first line as it is without -mm, which puts its parts in quotes."""
+    parts = _QUOTED.findall(what) if what.startswith('"') else []
+    return _in_words(*parts[:3]) if len(parts) > 2 else what
+
+
+def _in_words(kind: str, vendor: str, device: str) -> str:
+    """``3D controller [0302]: NVIDIA Corporation GH100 [10de:2330]`` from the three parts of -mm and -vmm."""
+    codes = [_CODE.match(vendor), _CODE.match(device)]
+    if not all(codes):
+        return "%s: %s %s" % (kind, vendor, device)
+    names = [part[: part.rfind("[")].strip() if part.endswith("]") else "" for part in (vendor, device)]
+    ids = ":".join(code.group(1) for code in codes if code)
+    return "%s: %s" % (kind, " ".join([*filter(None, names), "[%s]" % ids]))
+
+
+def _with_labels(said: Mapping[str, str], kind: str, beginning: str = "") -> str:
+    """What -vmm tells in rows of their own."""
+    vendor, device = said.get(beginning + "Vendor", ""), said.get(beginning + "Device", "")
+    return _in_words(kind, vendor, device) if vendor and device else kind and kind + ": "
 
 
 def _names(head: str) -> Tuple[str, str, str, str, str]:
@@ -324,7 +364,8 @@ def _link(draft: _Draft) -> LinkEnd:
     can, now = draft.said.get("LnkCap"), draft.said.get("LnkSta")
     unseen = _unseen(draft)
     if can is None and now is None and draft.capabilities and not draft.is_denied:
-        unseen = Unknown("not applicable: no PCI Express link")
+        is_express = any(name.startswith("Express") for name in draft.capabilities)
+        unseen = Unknown("lspci was run without -vv" if is_express else "not applicable: no PCI Express link")
     max_width, max_speed = _width(can, unseen), _speed(can, unseen)
     width, speed = _width(now, unseen), _speed(now, unseen)
     return LinkEnd(width, NO_LINK if width is NO_LINK else speed, max_width, max_speed)
@@ -392,6 +433,11 @@ def _bytes(word: str) -> Optional[int]:
         return parse_size(word)
     except ValueError:
         return None
+
+
+def _first(pattern: Pattern[str], text: str) -> Optional[str]:
+    found = pattern.search(text)
+    return found.group(1) if found else None
 
 
 def _number(word: Optional[str]) -> Number:

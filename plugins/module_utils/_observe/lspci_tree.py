@@ -10,8 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import List, Tuple
 
-from .._engine.values import Text, lines
+from .._engine.values import Text
+from .pasted import plain_lines
 
+_SIGN = re.compile(r"[\s|+\\`-]{1,80}(?:\[[0-9a-f]{2,8}[:\]-]|[0-9a-f]{2}\.[0-7])")
 _TOKEN = re.compile(
     r"[\s|+\\`-]*?(?:(?P<slot>[0-9a-f]{2}\.[0-7])"
     r"|\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-(?P<last>[0-9a-f]{2}))?\])"
@@ -34,7 +36,7 @@ def parse_tree(text: Text) -> Tuple[Node, ...]:
     nodes: List[Node] = []
     # What is drawn so far on the way to where we are: column, domain, first bus (empty for a function), range.
     trail: List[Tuple[int, str, str, str]] = []
-    for line in lines(text):
+    for line in plain_lines(text, _SIGN) if isinstance(text, str) else ():
         place = 0
         found = _TOKEN.match(line, place)
         while found:

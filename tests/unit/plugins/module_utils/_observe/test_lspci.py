@@ -252,3 +252,66 @@ def test_a_whole_tree() -> None:
         "0000:00:00.0": ("00",),
         "0000:00:1f.4": ("00",),
     }
+
+
+MAIL = (
+    "  03:00.0 Network controller: Qualcomm Technologies, Inc (rev ff) (prog-if ff)\n"
+    "      !!! Unknown header type 7f\n"
+    "  04:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+    "      LnkSta: Speed 16GT/s (downgraded), Width x16\n"
+    "      Kernel driver in use: nvidia\n"
+)
+
+
+@pytest.mark.parametrize("front", ["", "> ", "node-1: ", "[12:00:01] "])
+def test_a_list_that_is_shifted_or_quoted(front: str) -> None:
+    dead, gpu = lspci.parse_lspci("".join(front + line + "\n" for line in MAIL.splitlines()))
+    assert (dead.function.address, dead.function.is_dead, dead.function.driver) == ("0000:03:00.0", True, None)
+    assert (gpu.function.address, gpu.function.is_dead, gpu.function.driver) == ("0000:04:00.0", False, "nvidia")
+    assert (gpu.function.link.speed_gts, gpu.speed_word) == (16.0, "downgraded")
+
+
+def test_parts_in_quotes_and_with_labels() -> None:
+    (quoted,) = lspci.parse_lspci(
+        '01:00.0 "3D controller [0302]" "NVIDIA Corporation [10de]" "GH100 [H100] [2330]" -ra1 "" ""\n'
+    )
+    (labelled,) = lspci.parse_lspci(
+        "Slot:\t0000:01:00.0\nClass:\t3D controller [0302]\nVendor:\tNVIDIA Corporation [10de]\nDevice:\tGH100 [H100] [2330]\n"
+        "SVendor:\tNVIDIA Corporation [10de]\nSDevice:\tDevice [16c1]\nDriver:\tnvidia\nModule:\tnvidia\nNUMANode:\t1\n"
+    )
+    for one in (quoted, labelled):
+        found = one.function
+        assert (found.address, found.class_code, found.vendor_id, found.device_id) == (
+            "0000:01:00.0",
+            "0302",
+            "10de",
+            "2330",
+        )
+        assert (one.class_name, found.name) == ("3D controller", "NVIDIA Corporation GH100 [H100]")
+    function = labelled.function
+    assert (function.subsystem, function.driver, function.numa_node) == ("10de:16c1", "nvidia", 1)
+
+
+def test_a_mask_with_the_label_of_the_status_is_no_error() -> None:
+    (one,) = lspci.parse_lspci(
+        "00:01.0 Class 0604: Device 8086:3408 (rev 10)\n\tCapabilities: [100] Advanced Error Reporting\n"
+        "\t\tUESta:\tDLP- SDES-\n\t\tCESta:\tRxErr- NonFatalErr-\n\t\tCESta:\tRxErr- NonFatalErr+\n"
+    )
+    assert not isinstance(one.function.aer, Unknown) and one.function.aer is not None
+    assert one.function.aer.correctable == ()
+
+
+def test_what_a_single_v_tells() -> None:
+    (one,) = lspci.parse_lspci(
+        "c1:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n"
+        "\tFlags: bus master, fast devsel, latency 0, IRQ 16, NUMA node 1, IOMMU group 3\n"
+        "\tCapabilities: [60] Express Endpoint, MSI 00\n"
+    )
+    assert (one.function.numa_node, one.iommu_group, one.function.port) == (1, 3, "endpoint")
+    assert one.function.link.width == Unknown("lspci was run without -vv")
+
+
+def test_a_tree_in_a_quoted_mail() -> None:
+    tree = "-+-[0000:00]-+-00.0  Host\n |           \\-01.0-[0d]----00.0  NVIDIA\n \\-[0000:0c]---00.0  Bridge\n"
+    nodes = lspci_tree.parse_tree("".join("> %s\n" % line for line in tree.splitlines()))
+    assert [node.address for node in nodes] == ["0000:00:00.0", "0000:00:01.0", "0000:0d:00.0", "0000:0c:00.0"]
