@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.values import Text, Unknown, lines
@@ -75,7 +75,18 @@ def parse_nvme_list(text: Text) -> Union[Tuple[Namespace, ...], Unknown]:
     tables = _tables(text)
     if not tables:
         return () if not text.strip() else Unknown("nvme list says %r" % text.strip()[:80])
-    return tuple(_of_tables(tables))
+    found: Dict[Tuple[str, Word], Namespace] = {}
+    for one in _of_tables(tables):
+        # The short table and the long one may stand in one text.
+        key = (one.name, one.serial)
+        found[key] = _joined(found[key], one) if key in found else one
+    return tuple(found.values())
+
+
+def _joined(one: Namespace, other: Namespace) -> Namespace:
+    """What one of two rows does not tell, the other may."""
+    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(Namespace)]
+    return Namespace(*[theirs if isinstance(mine, Unknown) else mine for mine, theirs in pairs])
 
 
 def _namespaces(devices: Sequence[Any]) -> Iterator[Namespace]:
@@ -151,14 +162,21 @@ def _aligned(row: str, spans: Sequence[Tuple[str, int, int]]) -> Dict[str, str]:
     """The cells below their headers; none where a value reaches over the border of its column.
 
     Version 2.10 and later put the rows of controllers further left than their header: all but the first by as much.
+    The address of a fabric may be wider than its column: then only what stands before it is below its header.
     """
     second = re.match(r"\S+\s+", row[spans[0][1] :]) if len(spans) > 1 else None
     shifts = (0, spans[1][1] - spans[0][1] - second.end()) if second else (0,)
     for shift in shifts:
         starts = [span[1] - (shift if number else 0) for number, span in enumerate(spans)]
-        if shift >= 0 and all(row[start - 1 : start] in ("", " ") for start in starts[1:]):
+        fits = [number == 0 or row[at - 1 : at] in ("", " ") for number, at in enumerate(starts)]
+        wide = next((number for number, span in enumerate(spans) if span[0] in ("Address", "Asdress")), 0)
+        count = len(spans) if all(fits) else wide + 1 if wide and all(fits[: wide + 1]) else 0
+        if shift >= 0 and count:
             ends = [*starts[1:], 10_000]
-            return {name: row[at:to].strip() for (name, _start, _end), at, to in zip(spans, starts, ends)}
+            cells = {spans[number][0]: row[starts[number] : ends[number]].strip() for number in range(count)}
+            if count <= wide + 1 and wide:
+                cells[spans[wide][0]] = row[starts[wide] :].partition(" ")[0]
+            return cells
     return {}
 
 

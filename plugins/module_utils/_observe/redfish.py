@@ -10,6 +10,7 @@ A member that is absent or null is unknown; so is a figure that no running machi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
@@ -183,14 +184,12 @@ def _value(value: Any) -> Any:
 
 
 def attribute(bios: BiosAttributes, name: str) -> Any:
-    """The value of an attribute; Supermicro appends an underscore and four hexadecimal digits to the names."""
+    """The value of an attribute; Supermicro appends a mark and four hexadecimal digits to the names."""
     if name in bios.attributes:
         return bios.attributes[name]
-    for key, value in bios.attributes.items():
-        stem, _line, tail = key.rpartition("_")
-        if stem == name and len(tail) == 4 and all(digit in "0123456789abcdefABCDEF" for digit in tail):
-            return value
-    return Unknown("the BIOS has no attribute %s" % name)
+    suffixed = re.compile(re.escape(name) + r"[_#][0-9a-fA-F]{4}")
+    found = next((key for key in bios.attributes if suffixed.fullmatch(key)), None)
+    return bios.attributes[found] if found is not None else Unknown("the BIOS has no attribute %s" % name)
 
 
 def pending(current: BiosAttributes, waiting: BiosAttributes) -> Dict[str, Tuple[Any, Any]]:

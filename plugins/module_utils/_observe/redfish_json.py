@@ -56,8 +56,10 @@ def expanded(text: Text, schema: str) -> Union[List[Mapping[str, Any]], Unknown]
         members = [member for member in dicts(data["Members"]) if len(member) > 1]
         is_linked = bool(data["Members"]) and not members
         return Unknown("the members are links only") if is_linked else members
-    kind = schema_of(data).lstrip("#").split(".")[0]
-    return [data] if kind in ("", schema) else Unknown("a %s, not a %s" % (kind[:40], schema))
+    names = schema_of(data).lstrip("#").split(".")
+    kind = names[0]
+    # In the old model a supply alone is "#Power.v1_0_2.PowerSupply".
+    return [data] if kind in ("", schema) or names[-1] == schema else Unknown("a %s, not a %s" % (kind[:40], schema))
 
 
 def part(data: Any, name: str) -> Mapping[str, Any]:

@@ -104,6 +104,34 @@ def test_controllers_that_do_not_stand_below_their_header() -> None:
     assert (one.transport, one.address, one.size_bytes) == ("pcie", "0000:04:00.0", 1_910_000_000_000)
 
 
+FABRIC = """Device   SN                   MN                                       FR       TxPort Address        Subsystem    Namespaces
+-------- -------------------- ---------------------------------------- -------- ------ -------------- ------------ ----------------
+nvme1    85JZX23              dellemc-powerstore                       2.1.0.0  tcp    traddr=10.162.198.45,trsvcid=4420 nvme-subsys0 nvme0n9
+
+Device       Generic      NSID       Usage                      Format           Controllers
+------------ ------------ ---------- -------------------------- ---------------- ----------------
+/dev/nvme0n9 /dev/ng0n9   0x9          3.84  TB /   3.84  TB    512   B +  0 B   nvme1
+"""
+
+
+def test_the_address_of_a_fabric_is_wider_than_its_column() -> None:
+    found = nvme_list.parse_nvme_list(FABRIC)
+    assert isinstance(found, tuple)
+    [one] = found
+    assert (one.serial, one.model, one.firmware) == ("85JZX23", "dellemc-powerstore", "2.1.0.0")
+    assert (one.controller, one.transport, one.address) == ("nvme1", "tcp", "traddr=10.162.198.45,trsvcid=4420")
+
+
+def test_the_short_table_and_the_long_one_in_one_text() -> None:
+    short = OLD_TABLE.replace("BTLJ92030G1X2P0BGN", "S4YNNE0N801290    ")
+    found = nvme_list.parse_nvme_list("$ nvme list\n%s\n$ nvme list -v\n%s" % (short, VERBOSE))
+    assert isinstance(found, tuple)
+    [one] = found
+    assert (one.name, one.serial, one.address) == ("nvme0n1", "S4YNNE0N801290", "0000:41:00.0")
+    other = nvme_list.parse_nvme_list(OLD_TABLE + VERBOSE)
+    assert isinstance(other, tuple) and len(other) == 2, "those of two machines stay apart"
+
+
 ROW = "/dev/nvme0n1     S3ESNX0J917822J      Samsung SSD 960 EVO 250GB                1        250.06  GB / 250.06  GB    512   B +  0 B   2B7QCXE7"
 RULE = "---------------- -------------------- ---------------------------------------- --------- -------------------------- ---------------"
 

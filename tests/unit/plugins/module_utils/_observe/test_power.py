@@ -578,6 +578,18 @@ def test_the_line_and_the_capacity_of_a_supply() -> None:
     assert isinstance(found[0].capacity_w, Unknown), "which of the two holds is not told"
 
 
+def test_a_supply_alone_in_the_old_model() -> None:
+    data = {
+        "@odata.type": "#Power.v1_0_2.PowerSupply",
+        "MemberID": "PSU.Slot.2",
+        "Name": "PS2 Status",
+        "PowerCapacityWatts": 495,
+    }
+    found = redfish_power.parse_power_supplies(json.dumps(data)).supplies
+    assert isinstance(found, tuple)
+    assert [(one.name, one.capacity_w) for one in found] == [("PS2 Status", 495.0)]
+
+
 def test_power_and_cooling_of_ilo_4() -> None:
     text = "HTTP/1.1 200 OK\r\nServer: HP-iLO-Server\r\n\r\n" + json.dumps(
         {
