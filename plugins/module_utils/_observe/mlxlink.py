@@ -18,6 +18,8 @@ from .tool_text import Float, Number, Word, clean, find_json, no_value, real, sa
 
 # Of MFT and of mstflint.
 _TOOLS = ("MFT Version", "mstflint Version", "MSTFLINT Version")
+# One port has each of these once.
+_ONCE = ("State", "FEC", "Raw Physical BER")
 
 Values = Dict[str, Union[str, List[str]]]
 
@@ -109,7 +111,7 @@ def _text_values(text: str) -> Values:
     values: Values = {}
     for line in text.splitlines():
         key, colon, value = (part.strip() for part in line[:500].partition(" :"))
-        if key == "State" and key in values:
+        if key in _ONCE and key in values:
             # Another port.
             break
         if colon and key:

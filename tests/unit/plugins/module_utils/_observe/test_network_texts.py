@@ -385,3 +385,9 @@ def test_a_setting_that_the_terminal_cut_is_unknown() -> None:
     text = "Configurations:   Default      Current      Next Boot\n   SRIOV_EN   True(1)    True(1)    True(\n1)\n"
     (parameter,) = mlxconfig.parse_mlxconfig(text).devices[0].parameters
     assert isinstance(parameter.next_boot, Unknown) and not parameter.waits
+
+
+def test_the_counters_of_a_second_port_are_not_mixed_into_the_first() -> None:
+    text = "=== mlx5_0 ===\nFEC : No FEC\nRaw Physical BER : 1E-8\n=== mlx5_1 ===\nFEC : No FEC\nLink Down Counter : 3\n"
+    told = mlxlink.parse_mlxlink(text)
+    assert told.raw_ber == 1e-8 and isinstance(told.link_down, Unknown)
