@@ -388,6 +388,8 @@ def test_a_setting_that_the_terminal_cut_is_unknown() -> None:
 
 
 def test_the_counters_of_a_second_port_are_not_mixed_into_the_first() -> None:
-    text = "=== mlx5_0 ===\nFEC : No FEC\nRaw Physical BER : 1E-8\n=== mlx5_1 ===\nFEC : No FEC\nLink Down Counter : 3\n"
+    text = (
+        "=== mlx5_0 ===\nFEC : No FEC\nRaw Physical BER : 1E-8\n=== mlx5_1 ===\nFEC : No FEC\nLink Down Counter : 3\n"
+    )
     told = mlxlink.parse_mlxlink(text)
     assert told.raw_ber == 1e-8 and isinstance(told.link_down, Unknown)
