@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, Optional, Tuple, Union
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .cpu import Number
-from .tool_text import clean
+from .tool_text import clean, without_labels
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 
@@ -31,6 +31,7 @@ _FREQUENCY_ROWS = (
     "driver:", "no or unknown cpufreq driver", "hardware limits:", "available cpufreq governors:", "current policy:",
     "current CPU frequency:",
 )  # fmt: skip
+_SIGN = re.compile(r"analyzing CPU|CPUidle driver:")
 _KEYS = ("Latency", "Usage", "Duration", "Residency")
 
 
@@ -122,7 +123,8 @@ def parse_idle_info(text: Text) -> Union[Idle, Unknown]:
         key, colon, value = line.partition(":")
         key, value = key.strip(), value.strip()
         state = _STATE.fullmatch(line)
-        if state and not value and key not in _KEYS:
+        available = said.get("Available idle states", key if " " not in key else "")
+        if state and not value and key not in _KEYS and state.group(1) in available:
             states.append(IdleState(state.group(1), "", Unknown("cpupower shows no latency"), bool(state.group(2))))
         elif states and colon:
             states[-1] = _with(states[-1], key, value)
@@ -143,8 +145,10 @@ def _with(state: IdleState, key: str, value: str) -> IdleState:
 
 
 def _rows(text: Text) -> List[str]:
-    """Without colours, and without what quotes a row in a mail or a note."""
-    return [line.strip(" \t>#") for line in lines(clean(text))] if isinstance(text, str) else []
+    """Without colours, the names of hosts, and what quotes a row in a mail or a note."""
+    if not isinstance(text, str):
+        return []
+    return [line.strip(" \t>#") for line in lines(clean(without_labels(text, _SIGN)))]
 
 
 def _by_cpu(text: Text) -> Iterator[Tuple[Number, List[str]]]:

@@ -17,6 +17,7 @@ from .._engine.host import Host
 from .._engine.values import Text, Unknown, known, lines
 from .cpu import Number
 from .dmi_text import ARRAY, BIOS, MODULE, PROCESSOR, SLOT, SUPPLY, SYSTEM, Structure, parse_structures
+from .tool_text import clean
 
 DEADLINE_S = 10.0
 # One run tells all; a capture may hold only a part of it.
@@ -214,7 +215,7 @@ def _reason(text: Text) -> Unknown:
         return text
     if text is None:
         return Unknown("dmidecode was not run")
-    said = next((line.strip("# \t") for line in lines(text) if _UNAVAILABLE.search(line)), None)
+    said = next((line.strip("#> \t") for line in lines(clean(text)) if _UNAVAILABLE.search(line)), None)
     return Unknown("DMI is not available: %s" % said[:120] if said else "dmidecode lists no tables")
 
 

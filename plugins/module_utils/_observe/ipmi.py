@@ -16,7 +16,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from .._engine.values import Text, Unknown, lines
 from .ipmi_records import readings, records
 from .power import Figure, Flag
-from .tool_text import clean
+from .tool_text import clean, without_labels
 
 _STATUS = ("ok", "ns", "nc", "cr", "nr", "lnc", "lcr", "lnr", "unc", "ucr", "unr", "na", "us")
 _MEASURING, _RESTING = ("activated", "active"), ("deactivated", "not active", "inactive", "not available")
@@ -43,6 +43,8 @@ SUPPLY_NAME = re.compile(
 )
 REDUNDANCY_NAME = re.compile(r"redun|^Power Supplies$|^PS_?RDNDNT", re.IGNORECASE)
 _BITS = re.compile(r"0x([0-9a-f]{2})[0-9a-f]{2}", re.IGNORECASE)
+# What stands behind the name of a host: the bar of a table, or the first words of the other outputs.
+_SIGN = re.compile(r".{1,80}\||Sensor ID|SEL Record|Instantaneous|Current Power|[\w .+-]{1,40},")
 _ID = re.compile(r"[0-9A-F]{1,3}h", re.IGNORECASE)
 _SEL_ROW = re.compile(r"[\s>#]*[0-9a-f]{1,6}\s*\|", re.IGNORECASE | re.ASCII)
 _DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
@@ -181,7 +183,7 @@ def still_asserted(events: Sequence[Event]) -> Tuple[Event, ...]:
 
 
 def _rows(text: Text) -> List[str]:
-    return lines(clean(text)) if isinstance(text, str) else []
+    return lines(clean(without_labels(text, _SIGN))) if isinstance(text, str) else []
 
 
 def _cells(line: str) -> List[str]:

@@ -73,7 +73,7 @@ def _blocks(rows: Sequence[str], first: str) -> Iterator[Tuple[Dict[str, str], L
     values: Dict[str, str] = {}
     states: List[str] = []
     last = ""
-    for row in rows:
+    for row in filter(str.strip, rows):
         key, colon, value = row.partition(":")
         key, value = key.strip(" \t>#").lower(), value.strip()
         if colon and key == first:

@@ -13,9 +13,8 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .cpu import Number
-from .nvme_list import Figure, Namespace, Word, figure, json_object, parse_nvme_list
+from .nvme_list import Figure, Namespace, Word, figure, json_object, parse_nvme_list, plain
 from .pci import Device, parse_numa_node
-from .tool_text import clean
 
 CLASS_FOLDER = "/sys/class/nvme"
 SMART_DEADLINE_S = 5.0
@@ -141,7 +140,9 @@ def parse_smart_log(text: Text) -> Union[Smart, Unknown]:
     """``nvme smart-log``, plain or -o json: numbers may be floats, texts, or objects with a ``value``."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("nvme was not run")
-    said = json_object(text) if re.search(r"(?m)^\s{0,20}\{", text) else _smart_rows(clean(text))
+    text = plain(text)
+    found = json_object(text)
+    said = _smart_rows(text) if found is None else found
     if isinstance(said, Unknown):
         return said
     known = {_plain_key(key): value for key, value in said.items()}

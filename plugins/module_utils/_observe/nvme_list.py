@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass, fields
@@ -14,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.values import Text, Unknown, lines
 from .cpu import Number
-from .tool_text import clean
+from .tool_text import clean, find_json, without_labels
 
 Word = Union[str, Unknown]
 Figure = Union[float, Unknown]
@@ -23,6 +22,7 @@ _PATH = re.compile(r"nvme\d{1,4}c\d{1,4}n\d{1,6}$", re.ASCII)
 _NAMESPACE = re.compile(r"(?:/dev/)?(nvme\d{1,4})(?:c\d{1,4})?n\d{1,6}", re.ASCII)
 # A row may be quoted in a mail or a note.
 _RULE = re.compile(r"[\s>#|]*-{2,}(\s+-{2,})*\s*")
+_SIGN = re.compile(r"Node +|Device +|Subsystem +|\{|Smart Log for|critical_warning")
 _ROW = re.compile(r"[\s>#|]*(?:/dev/|nvme)")
 # A row of the short table by its forms: blanks that a web page has joined leave no columns.
 _LOOSE = re.compile(
@@ -64,9 +64,9 @@ def parse_nvme_list(text: Text) -> Union[Tuple[Namespace, ...], Unknown]:
     """``nvme list``, plain, -v or -o json, in any of its schemas; no devices is an empty answer, no error."""
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("nvme was not run")
-    text = clean(text)
-    if re.search(r"(?m)^\s{0,20}\{", text):
-        data = json_object(text)
+    text = plain(text)
+    data = json_object(text)
+    if data is not None:
         if isinstance(data, Unknown):
             return data
         if not isinstance(data.get("Devices"), list):
@@ -135,12 +135,11 @@ def _tables(text: str) -> List[List[Dict[str, str]]]:
     rows = [line.rstrip() for line in lines(text)]
     tables: List[List[Dict[str, str]]] = []
     spans: List[Tuple[str, int, int]] = []
+    rows = [row for row in rows if row]
     for before, row in zip([""] + rows, rows):
         if _RULE.fullmatch(row):
             spans = _spans(before, row)
             tables.append([])
-        elif not row.strip():
-            spans = []
         elif _ROW.match(row):
             cells = _aligned(row, spans) or _loose(row)
             if cells:
@@ -229,14 +228,15 @@ def _amount(text: str) -> Number:
     return round(float(found.group(1).replace(",", ".")) * float(base) ** _POWERS[unit.rstrip("i").upper()])
 
 
-def json_object(text: str) -> Union[Dict[str, Any], Unknown]:
-    """The object in a text; a prompt, a message or a header may stand before it, and a prompt behind it."""
-    begin = re.search(r"(?m)^\s{0,20}\{", text)
-    try:
-        data = json.JSONDecoder().raw_decode(text[begin.end() - 1 :] if begin else text)[0]
-    except (ValueError, RecursionError) as error:
-        return Unknown("no JSON: %s" % str(error)[:80])
-    return data if isinstance(data, dict) else Unknown("no JSON object")
+def json_object(text: str) -> Union[Dict[str, Any], Unknown, None]:
+    """The object in a cleaned text, perhaps behind a prompt; None where none begins."""
+    data = find_json(text)
+    return data if data is None or isinstance(data, (dict, Unknown)) else Unknown("no JSON object")
+
+
+def plain(text: str) -> str:
+    """Without colours, what quotes it, and the names of hosts."""
+    return clean(without_labels(text, _SIGN))
 
 
 def figure(value: Any) -> Figure:

@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, TypeVar, Union
 
 from .._engine.values import Text, Unknown
 from .cpu import Number
-from .tool_text import clean, find_json
+from .tool_text import clean, find_json, without_labels
 
 Word = Union[str, Unknown]
 _T = TypeVar("_T")
@@ -23,6 +23,7 @@ Figure = Union[float, Unknown]
 
 # A resource nests a few levels; a text that nests deeper is no resource.
 _DEEPEST = 40
+_SIGN = re.compile(r"\{")
 # What iLO 4 calls them.
 _OLD_NAMES = {"Bios": "HpBios", "Power": "PowerMetrics"}
 # What firmware writes where nobody entered anything.
@@ -34,7 +35,7 @@ def resource(text: Text, schema: str) -> Union[Dict[str, Any], Unknown]:
     if not isinstance(text, str):
         return text if isinstance(text, Unknown) else Unknown("not fetched")
     # A prompt with curl, or the head of the answer, may stand before it; the fence of Markdown even on its line.
-    data = find_json(re.sub(r"(?m)^```\w{0,8}[ \t]?(?=\{)", "", clean(text)))
+    data = find_json(re.sub(r"(?m)^```\w{0,8}[ \t]?(?=\{)", "", clean(without_labels(text, _SIGN))))
     if data is None or isinstance(data, Unknown):
         return Unknown("no JSON") if data is None else data
     if not isinstance(data, dict) or _depth(data) > _DEEPEST:

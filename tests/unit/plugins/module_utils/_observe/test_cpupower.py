@@ -77,7 +77,7 @@ root@n1:~#
 """
 
 
-@pytest.mark.parametrize("mark", ["", "> "])
+@pytest.mark.parametrize("mark", ["", "> ", "node-01: "])
 def test_an_old_version_with_its_prompt(mark: str) -> None:
     [info] = cpupower.parse_frequency_info("".join(mark + row + "\n" for row in OLD_FREQUENCY.splitlines()))
     assert (info.cpu, info.driver, info.governor, info.current_mhz) == (0, "acpi-cpufreq", "ondemand", 2270)
@@ -124,7 +124,7 @@ def test_idle_states_as_text() -> None:
 
 
 def test_an_idle_state_with_a_name_of_two_words() -> None:
-    idle = cpupower.parse_idle_info(IDLE.replace("C6:", "Shared Cede:").replace("MWAIT 0x20", "Shared Cede"))
+    idle = cpupower.parse_idle_info("Output:\n\n" + IDLE.replace("C6", "Shared Cede"))
     assert isinstance(idle, cpupower.Idle)
     assert [(state.name, state.latency_us) for state in idle.states] == [("POLL", 0), ("C1", 2), ("Shared Cede", 170)]
     quoted = cpupower.parse_idle_info("".join("> " + row + "\n" for row in IDLE.splitlines()))

@@ -160,6 +160,17 @@ def test_supplies_numbered_from_0_of_one_entity() -> None:
     assert (found.inlet_c, found.draw_w) == (28.11, 223.44)
 
 
+@pytest.mark.parametrize("mark", ["node-01: ", "> ", "2024-05-11T22:02:35Z ", "\x1b[1m"])
+def test_what_stands_before_each_row_is_no_part_of_it(mark: str) -> None:
+    def marked(text: str) -> str:
+        return "".join(mark + row + "\r\n" for row in text.splitlines())
+
+    for text in (DELL, SUPERMICRO, LONG):
+        assert ipmi.parse_sdr(marked(text)) == ipmi.parse_sdr(text) != ()
+    reading = READING % ("220", "activated")
+    assert ipmi.parse_dcmi_power(marked(reading)) == ipmi.parse_dcmi_power(reading)
+
+
 def test_a_number_that_does_not_lead_the_name() -> None:
     text = (
         "STATUS_PSU0 | 80h | ok | 10.1 | Presence detected\nCUR_IN | 82h | ok | 10.1 | 1.5 Amps\n"
