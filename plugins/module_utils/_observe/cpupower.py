@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
@@ -25,6 +25,7 @@ _ANALYZING = re.compile(r"analyzing CPU (\d{1,5})", re.ASCII)
 _GOVERNOR = re.compile(r'The governor "([^"]{1,40})"')
 # Some states have names of two words.
 _STATE = re.compile(r"([A-Za-z0-9_+.-]{1,30}(?: [A-Za-z0-9_+.-]{1,30}){0,3}?)\s*(\(DISABLED\))?\s*:")
+_USUAL = re.compile(r"POLL|C\d\w{0,8}|WFI|LPI-?\d{1,2}|snooze|CEDE", re.IGNORECASE | re.ASCII)
 # Versions before 4.7 write it without a colon.
 _CURRENT = re.compile(r"(current CPU frequency) is ")
 _FREQUENCY_ROWS = (
@@ -123,8 +124,7 @@ def parse_idle_info(text: Text) -> Union[Idle, Unknown]:
         key, colon, value = line.partition(":")
         key, value = key.strip(), value.strip()
         state = _STATE.fullmatch(line)
-        available = said.get("Available idle states", key if " " not in key else "")
-        if state and not value and key not in _KEYS and state.group(1) in available:
+        if state and not value and key not in _KEYS and _is_listed(state.group(1), said):
             states.append(IdleState(state.group(1), "", Unknown("cpupower shows no latency"), bool(state.group(2))))
         elif states and colon:
             states[-1] = _with(states[-1], key, value)
@@ -133,6 +133,12 @@ def parse_idle_info(text: Text) -> Union[Idle, Unknown]:
     if not states and "CPUidle driver" not in said:
         return Unknown("cpupower says %r" % text.strip()[:80])
     return Idle(_word(said.get("CPUidle driver")), _word(said.get("CPUidle governor")), cpu, tuple(states))
+
+
+def _is_listed(name: str, said: Mapping[str, str]) -> bool:
+    """What begins a block of rows is a state only if the row of all states has it, where that was seen."""
+    available = said.get("Available idle states")
+    return _USUAL.fullmatch(name) is not None if available is None else name in available
 
 
 def _with(state: IdleState, key: str, value: str) -> IdleState:
