@@ -15,16 +15,26 @@ LONGEST = 2000
 # How many lines of each end are looked at for the time that a log covers.
 _END = 20
 
-# [   12.345678], [   12.345678][    T1], [Fri Aug 30 11:11:22 2024], and what journalctl and syslog put before it.
-_UPTIME = r"\[\s{0,12}(?P<up>\d{1,10}\.\d{1,9})\](?:\[\s{0,8}[TC]?\d{1,8}\])?"
+# What stands before the time: the marks of a quotation, "<4>" of the raw log, "kern  :err   : " of dmesg -x, and the
+# node with the same of talosctl.
+_BEFORE = r"(?:>{1,3} ?)?(?:<\d{1,3}>)?(?:(?:[\w.-]{1,80}: {1,3})?[a-z\d]{2,8} {0,6}: {0,8}[a-z]{2,7} {0,6}: {1,4})?"
+# [   12.345678], [   12.345678][    T1], [Fri Aug 30 11:11:22 2024], [Aug30 11:11] and [  +0.000005] of dmesg -H, and what
+# journalctl and syslog put before it with the host and who says it, the names of months in any language.
+_HOST = r"(?:\S{0,254}[^\s:] "
 _STAMP = re.compile(
-    r"(?:<\d{1,3}>)?(?:" + _UPTIME + r"|\[(?P<human>[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4})\]"
-    r"|(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20})(?: \S{1,255} (?:kernel|[\w.@/-]{1,60}\[\d{1,10}\]):)?"
-    r"|(?P<sys>[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) \S{1,255} (?:kernel|[\w.@/-]{1,60}(?:\[\d{1,10}\])?):"
+    _BEFORE + r"(?:\[\s{0,12}(?P<up>\d{1,10}\.\d{1,9})\](?:\[\s{0,8}[TC]?\d{1,8}\])?"
+    r"|\[(?P<human>[^\s\[\]]{2,12} [^\s\[\]]{2,12} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4})\]"
+    r"|\[(?P<short>[^\s\[\]\d]{2,12} {0,2}\d{1,2} \d\d:\d\d)\]|\[ {0,8}\+ {0,8}\d{1,8}\.\d{1,9}\]"
+    r"|(?:[A-Z][a-z]{2} )?\[?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,20})(?:\]:?)?"
+    r"(?: (?:[A-Z]{3,5} )?" + _HOST + r"(?:kernel|[\w.@/-]{1,60}\[\d{1,10}\])|kernel):)?"
+    r"|(?P<sys>[^\s\[\]<>:]{2,12} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?|\d{10}\.\d{1,9}) "
+    + _HOST + r"[\w.@/-]{1,60}(?:\[\d{1,10}\])?|kernel):"
     r"|kernel:)(?: |$)?",
     re.ASCII,
-)
-_INNER = re.compile(r"\s{0,4}\[\s{0,12}\d{1,10}\.\d{1,9}\] ?", re.ASCII)
+)  # fmt: skip
+_INNER = re.compile(r"\s{0,4}\[\s{0,12}(\d{1,10}\.\d{1,9})\] ?", re.ASCII)
+# What is always a message of its own, however far it is indented.
+_OWN = re.compile(r"\bS?X[Ii][Dd] \(", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -39,15 +49,18 @@ def entries(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Entry]:
     """The messages whose first line is wanted.  One that has several lines keeps them, split by a newline."""
     time = ""
     parts: List[str] = []
-    has_begun = False
+    has_begun, above = False, ""
     for line in _lines(text):
         is_indented = line[:1] in (" ", "\t")
         if is_indented and has_begun and not _STAMP.match(line.lstrip()[:LONGEST]):
             # dmesg and journalctl indent the further lines of a message.
-            if parts:
+            if parts and not _OWN.search(line):
                 parts.append(line.strip())
-            continue
-        has_begun = has_begun or bool(line and not is_indented)
+                continue
+            if not parts and (_STAMP.match(above[:LONGEST]) or not is_wanted(line)):
+                continue
+        if line and not is_indented:
+            has_begun, above = True, line
         if parts:
             yield Entry(time, "\n".join(parts)[:LONGEST])
             parts = []
@@ -73,7 +86,8 @@ def _split(line: str) -> Tuple[str, str]:
         return "", line
     rest = line[stamp.end() :]
     inner = _INNER.match(rest)
-    return next((value for value in stamp.groups() if value), ""), rest[inner.end() :] if inner else rest
+    time = next((value for value in stamp.groups() if value), inner.group(1) if inner else "")
+    return time, rest[inner.end() :] if inner else rest
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -111,7 +111,8 @@ def parse_kernel_log(text: Text) -> Union[KernelLog, Unknown]:
         _last(_LOCKED, said, "the log does not speak of a lockdown"),
         first,
         last,
-        text.count("\n") >= MOST_LINES - 1 or (re.fullmatch(r"\d+\.\d+", first) is not None and float(first) > _BOOT_S),
+        text.count("\n") >= MOST_LINES - 1
+        or (re.fullmatch(r"\d{1,9}\.\d+", first) is not None and float(first) > _BOOT_S),
     )
 
 

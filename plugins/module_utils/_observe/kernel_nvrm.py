@@ -13,9 +13,10 @@ from typing import Dict, List, Optional, Sequence, Tuple, Union
 from .driver_module import ModuleVersion, module_version
 from .kernel_lines import Entry
 
-_PCI = r"(?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+# Drivers before R180 left out the device as well: (0000:05).
+_PCI = r"(?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}(?:\.[0-7])?)?)"
 # With MIG the parenthesis holds the instances as well: (PCI:0000:01:00 GPU-I:05).
-_XID = re.compile(r"(?<!\w)Xid \(" + _PCI + r"[^)]{0,40}\): (\d{1,5})(?:, ?(.{0,400}))?", re.ASCII | re.DOTALL)
+_XID = re.compile(r"(?<!\w)X[Ii][Dd] \(" + _PCI + r"[^)]{0,40}\): (\d{1,5})(?:, ?(.{0,400}))?", re.ASCII | re.DOTALL)
 _SXID = re.compile(
     r"SXid \(" + _PCI + r"\): (\d{1,6}), (Fatal|Non-fatal), (?:Link (\d{1,3}) )?(.{0,300})", re.ASCII | re.DOTALL
 )
@@ -31,12 +32,22 @@ _LOST = re.compile(r"GPU (?:at )?" + _PCI + r"\b.{0,200}fallen off the bus", re.
 _UNSUPPORTED = re.compile(
     r"The NVIDIA GPU " + _PCI + r".{0,100}installed in this system (is not supported.{0,200})", re.ASCII
 )
+_LEGACY = re.compile(
+    r"The NVIDIA (\S.{0,80}?) GPU installed in this system (is supported through the NVIDIA .{0,200})", re.ASCII
+)
 _FIRMWARE = re.compile(r"[Ff]irmware load for (nvidia/[\w./-]{1,100}) failed", re.ASCII)
 _PROBES = re.compile(r"NVIDIA probe routine failed for (\d{1,4}) device", re.ASCII)
+# A driver such as nouveau or vfio-pci holds them.
+_UNCLAIMED = re.compile(r"NVIDIA probe routine was not called for (\d{1,4}) device", re.ASCII)
+_GAVE_UP = re.compile(
+    r"No NVIDIA (?:GPU found|graphics adapter probed|devices? probed)"
+    r"|None of the NVIDIA (?:graphics adapters|devices) were initialized",
+    re.ASCII,
+)
 _LINK = re.compile(r"\bLink (-?\d{1,3})\b", re.ASCII)
 _CAUSE = re.compile(r"caused by previous Xid (\d{1,5})", re.ASCII)
 # Beginnings of messages whose further lines may be entries of their own.
-_LONG = ("API mismatch", "The NVIDIA GPU ")
+_LONG = ("API mismatch", "The NVIDIA GPU ", " GPU installed in this system")
 _MOST_LINES = 6
 
 
@@ -96,7 +107,9 @@ class InitFailure:
 
 @dataclass(frozen=True)
 class Nvrm:
-    """``lost`` and ``unsupported`` by address, the latter with its reason; ``loads`` are the loaded modules in turn."""
+    """``lost`` and ``unsupported`` by address, the latter with its reason and by name where the driver tells no address;
+    ``loads`` are the loaded modules in turn.  ``gave_up`` are the module's last words when it did not load in the end,
+    ``unclaimed`` the GPUs that it then found in the hands of another driver."""
 
     xids: Tuple[Xid, ...]
     sxids: Tuple[SXid, ...]
@@ -107,6 +120,8 @@ class Nvrm:
     missing_firmware: Tuple[str, ...]
     failed_probes: int
     loads: Tuple[ModuleVersion, ...]
+    gave_up: str = ""
+    unclaimed: int = 0
 
 
 def is_ours(message: str) -> bool:
@@ -140,6 +155,7 @@ def read_nvrm(ours: Sequence[Entry]) -> Nvrm:
         failures += _failures(said, failures)
         lost.update((_address(found), None) for found in _LOST.findall(whole))
         unsupported.update((_address(found[0]), found[1].strip()) for found in _UNSUPPORTED.findall(whole))
+        unsupported.update((name, reason.strip()) for name, reason in _LEGACY.findall(whole))
         firmware.update((found, None) for found in _FIRMWARE.findall(said))
         probes += sum(int(found) for found in _PROBES.findall(said))
         version = module_version(said) if "loading NVIDIA UNIX" in said else None
@@ -155,7 +171,21 @@ def read_nvrm(ours: Sequence[Entry]) -> Nvrm:
         tuple(firmware),
         probes,
         tuple(loads),
+        *_end(ours),
     )
+
+
+def _end(ours: Sequence[Entry]) -> Tuple[str, int]:
+    """Whether the module gave up the last time it was loaded, and how many GPUs another driver had taken."""
+    gave_up, unclaimed = "", 0
+    for entry in ours:
+        said = _flat(entry.message)
+        if "loading NVIDIA UNIX" in said:
+            gave_up, unclaimed = "", 0
+        found, taken = _GAVE_UP.search(said), _UNCLAIMED.search(said)
+        gave_up = found.group() if found else gave_up
+        unclaimed = int(taken.group(1)) if taken else unclaimed
+    return gave_up, unclaimed
 
 
 def _whole(ours: Sequence[Entry], place: int) -> str:
@@ -218,4 +248,5 @@ def _grouped(failures: Sequence[InitFailure]) -> List[InitFailure]:
 def _address(printed: str) -> str:
     """As sysfs has it, with the function that XIDs leave out."""
     domain, rest = printed.lower().split(":", 1)
+    rest = rest if ":" in rest else rest + ":00"
     return "%04x:%s%s" % (int(domain, 16), rest, "" if "." in rest else ".0")

@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from .._engine.values import Finding, Unknown
 from .._tables import xids
-from .platform_common import tables_of
+from .platform_common import PASSED_THROUGH, tables_of
 
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
@@ -30,13 +30,26 @@ def judge(want: Want, have: Have) -> List[Finding]:
     findings += [_init(have, one) for one in nvrm.init_failures[:_MOST]]
     findings += [_lost(address) for address in nvrm.lost]
     findings += [_unsupported(address, words) for address, words in nvrm.unsupported.items()]
-    findings += [_bar(one) for one in log.pci.bars if not one.is_virtual and _is_gpu(have, one.address)]
+    findings += [_bar(one) for one in log.pci.bars if not one.is_virtual and _is_gpu(have, one)]
     findings += [_firmware(path) for path in nvrm.missing_firmware[:2]]
+    named = nvrm.init_failures or nvrm.lost or nvrm.unsupported or log.pci.bars
+    if nvrm.gave_up and (nvrm.unclaimed or (nvrm.failed_probes and not named)) and _are_ours(have):
+        findings.append(_gave_up(nvrm))
     return findings
 
 
-def _is_gpu(have: Have, address: str) -> bool:
-    return not isinstance(have["gpus"], Unknown) and any(gpu.address == address for gpu in have["gpus"])
+def _is_gpu(have: Have, bar: Any) -> bool:
+    """The driver speaks of windows of GPUs only; the kernel of those of any device."""
+    if "NVRM" in bar.text:
+        return True
+    return not isinstance(have["gpus"], Unknown) and any(gpu.address == bar.address for gpu in have["gpus"])
+
+
+def _are_ours(have: Have) -> bool:
+    """Not where all GPUs are given to virtual machines, or there are none."""
+    if isinstance(have["gpus"], Unknown):
+        return True
+    return any(gpu.driver not in PASSED_THROUGH for gpu in have["gpus"])
 
 
 def _unseen(reason: Unknown) -> Finding:
@@ -91,6 +104,15 @@ def _init(have: Have, one: Any) -> Finding:
         "the driver cannot start this GPU: firmware of another version, no power, a broken card, or a BIOS without room for it",
         "dmesg | grep -i nvrm; power-cycle the host; compare the versions of module and firmware: nvidia-smi -q | grep -i gsp",
         _LOG,
+    )  # fmt: skip
+
+
+def _gave_up(nvrm: Any) -> Finding:
+    held = "%d GPUs are held by another driver" % nvrm.unclaimed if nvrm.unclaimed else "its probe of them failed"
+    return Finding(
+        "platform.gpu-init", "fail", "host", "started", "%s: %s" % (nvrm.gave_up, held),
+        "the NVIDIA module did not load; a driver such as nouveau, or one for virtual machines, may have been there first",
+        "lspci -nnk -d 10de: shows who holds them; keep nouveau away in modprobe.d and in the initramfs, then reboot", _LOG,
     )  # fmt: skip
 
 

@@ -46,6 +46,18 @@ MESSAGE = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU 
         ("2026-11-30T05:27:58,123456+00:00 ", "2026-11-30T05:27:58,123456+00:00"),
         ("Jun 30 11:07:05 gpu-0 kernel: ", "Jun 30 11:07:05"),
         ("Jun  3 11:07:05 gpu-0 kernel: [ 1843.308145] ", "Jun  3 11:07:05"),
+        ("> [ 1843.308145] ", "1843.308145"),
+        ("kern  :err   : [ 1843.308145] ", "1843.308145"),
+        ("10.5.0.3: kern: warning: [2026-04-22T21:30:51.870495804Z]: ", "2026-04-22T21:30:51.870495804Z"),
+        ("[Jun 3 11:07] ", "Jun 3 11:07"),
+        ("[  +0.000005] ", ""),
+        ("kernel: [ 1843.308145] ", "1843.308145"),
+        ("Fri 2024-08-30 11:11:22 UTC gpu-0 kernel: ", "2024-08-30 11:11:22"),
+        ("1725016282.123456 gpu-0 kernel: ", "1725016282.123456"),
+        ("Jun  3 11:07:05 kernel: ", "Jun  3 11:07:05"),
+        ("M\xe4r 03 11:07:05 gpu-0 kernel: ", "M\xe4r 03 11:07:05"),
+        ("\u0441\u0435\u043d 09 01:57:57 gpu-0 kernel: ", "\u0441\u0435\u043d 09 01:57:57"),
+        ("9\u6708 09 01:57:57 gpu-0 kernel: ", "9\u6708 09 01:57:57"),
     ],
 )
 def test_the_time_of_a_line(stamp: str, time: str | None) -> None:
@@ -235,9 +247,48 @@ def test_lines_that_were_all_indented_by_a_report(stamp: str) -> None:
     assert [entry.message for entry in entries(text, lambda line: True)] == ["NVRM: a", "NVRM: b"]
 
 
+def test_lines_that_a_report_indents_below_its_command() -> None:
+    log = some(
+        "$ sudo dmesg | grep NVRM\n    NVRM: GPU at PCI:0000:01:00: GPU-1e61ad7a\n"
+        "    NVRM: Xid (PCI:0000:01:00): 31, pid=1, name=a, MMU Fault\n    NVRM: Xid (PCI:0000:02:00): 79, pid=1, lost\n"
+    )
+    assert [(xid.address, xid.code) for xid in log.nvrm.xids] == [("0000:01:00.0", 31), ("0000:02:00.0", 79)]
+
+
+def test_addresses_of_old_drivers() -> None:
+    log = some("NVRM: Xid (0000:05): 6, PE0002 0184\nNVRM: XID (PCI:0000:06:00): 46\n")
+    assert [(xid.address, xid.code) for xid in log.nvrm.xids] == [("0000:05:00.0", 6), ("0000:06:00.0", 46)]
+
+
+def test_a_gpu_that_needs_a_driver_of_an_older_branch() -> None:
+    log = some(
+        "[ 5.0] NVRM: The NVIDIA NVIDIA GeForce GTX 1050 GPU installed in this system is\n"
+        "       NVRM:  supported through the NVIDIA 580.xx Legacy drivers. Please\n"
+        "       NVRM:  visit the page of drivers.  The 595.71.05 NVIDIA driver will ignore\n       NVRM:  this GPU.\n"
+        "[ 5.1] NVRM: No NVIDIA GPU found.\n"
+    )
+    [(name, reason)] = log.nvrm.unsupported.items()
+    assert name == "NVIDIA GeForce GTX 1050"
+    assert reason.startswith("is supported through the NVIDIA 580.xx Legacy drivers.")
+    assert log.nvrm.gave_up == "No NVIDIA GPU found"
+
+
+def test_a_module_that_gave_up_until_it_loaded() -> None:
+    refused = (
+        "[ 9.0] NVRM: The NVIDIA probe routine was not called for 3 device(s).\n"
+        "[ 9.0] NVRM: This can occur when a driver such as:\nNVRM: nouveau, rivafb, nvidiafb or rivatv\n"
+        "[ 9.1] NVRM: No NVIDIA devices probed.\n"
+    )
+    nvrm = some(refused).nvrm
+    assert (nvrm.gave_up, nvrm.unclaimed) == ("No NVIDIA devices probed", 3)
+    nvrm = some(refused + "[ 90.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue\n").nvrm
+    assert (nvrm.gave_up, nvrm.unclaimed) == ("", 0)
+
+
 def test_a_log_that_lost_its_beginning() -> None:
     assert some("[ 1843.308145] NVRM: x\n").is_cut
     assert not some("[    0.000000] Linux version 6.8.0\n").is_cut
+    assert not some("1725016282.123456 gpu-0 kernel: Linux version 6.8.0\n").is_cut
     assert some("Jun 30 11:07:05 h kernel: x\n" * kernel_log.MOST_LINES).is_cut
 
 
