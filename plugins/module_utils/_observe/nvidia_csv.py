@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .nvidia_fields import CSV, PLACES
@@ -27,6 +27,12 @@ _SHAPES = (
     ("pci.bus_id", re.compile(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")),
     ("pstate", re.compile(r"P\d{1,2}")),
     ("name", re.compile(r"(NVIDIA|Tesla|Quadro|GeForce|GRID|TITAN|Graphics Device)\b.*")),
+)
+# What names the GPU of a row.
+_KEYS = ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
+_ASKED = re.compile(r"--query-gpu[= ]\s{0,4}[\"']?([\w.,]{1,8000})", re.ASCII)
+_PROMPT = re.compile(
+    r"(?:`{3}|~{3}).{0,40}|(?:\(\w{1,40}\) ?)?\[?[\w.-]{1,40}@[\w.-]{1,80}[^,;]{0,120}[$#%>\]](?: .{0,400})?|[$#%>](?: .{0,400})?"
 )
 _VERSIONS = {
     "nvidia-smi version": "smi",
@@ -59,27 +65,21 @@ class Versions:
 
 
 def parse_query_gpu(text: str, columns: str = "") -> Query:
-    """The answer to --query-gpu.  ``columns`` are those that were asked for, where the output has no header."""
+    """The answer to --query-gpu.  ``columns`` are those that were asked for, where the output has no header; a command
+    line that was pasted along tells them as well."""
     text = clean(text)
     complaints = complaints_of(text)
-    lines = [line for line in text.split("\n") if line.strip() and not is_complaint(line)]
-    separator = _separator(lines)
-    header = next((place for place, line in enumerate(lines) if _is_header(line, separator)), None)
-    if header is not None:
-        names, units = _columns(_split(lines[header], separator))
-        lines = [line for line in lines[header + 1 :] if not _is_header(line, separator)]
-    else:
-        names, units = _columns(_split(columns, ",")) if columns else (_guessed(lines, separator), ())
-    rows: List[Mapping[str, str]] = []
-    for line in lines:
-        cells = _split(line, separator)
-        if len(cells) > len(names):
-            complaints = (*complaints, "a row of %d cells for %d columns was left out" % (len(cells), len(names)))
-            continue
-        if len(cells) < len(names):
-            complaints = (*complaints, "a row is cut off after %d of %d cells" % (len(cells), len(names)))
-        rows.append({name: cell for name, cell in zip(names, cells) if name})
-    return Query(names, units or ("",) * len(names), tuple(rows), _log(rows, complaints))
+    lines = [line for line in text.split("\n") if line.strip() and not is_complaint(line) and not _is_shell(line)]
+    tables, left_out = _tables(lines, columns or _asked(text))
+    columns_of = [*zip(tables[0].names, tables[0].units)]
+    for table in tables[1:]:
+        columns_of += [pair for pair in zip(table.names, table.units) if pair[0] not in dict(columns_of)]
+    return Query(
+        tuple(name for name, _unit in columns_of),
+        tuple(unit for _name, unit in columns_of),
+        tuple(row for table in tables for row in table.rows),
+        _log(tables, (*complaints, *left_out)),
+    )
 
 
 def parse_nvidia_smi_version(text: str) -> Versions:
@@ -94,16 +94,49 @@ def parse_nvidia_smi_version(text: str) -> Versions:
     return Versions(**found)
 
 
-def _log(rows: Sequence[Mapping[str, str]], complaints: Tuple[str, ...]) -> Log:
-    low = [{name.lower(): cell for name, cell in row.items()} for row in rows]
-    sections: Dict[Tuple[str, str], Dict[str, str]] = {}
-    for place, row in enumerate(low):
-        # With -l each GPU comes again: the last row counts.
-        which = (row.get("index", ""), row.get("pci.bus_id", "") or row.get("gpu_bus_id", ""))
-        sections[which if any(which) else ("row", str(place))] = row
-    found = (gpu_of(Section(row), CSV) for row in list(sections.values())[:MOST_GPUS] if not _NO_GPU_ROWS & set(row))
-    gpus = tuple(gpu for gpu in found if gpu != Gpu())
-    first = low[0] if low else {}
+@dataclass
+class _Table:
+    """Rows below one header; a text has several where several commands were pasted."""
+
+    names: Tuple[str, ...]
+    units: Tuple[str, ...]
+    rows: List[Mapping[str, str]] = field(default_factory=list)
+
+
+def _tables(lines: Sequence[str], asked: str) -> Tuple[List[_Table], List[str]]:
+    """The tables, and what is to say of lines that are none of their rows."""
+    separator = _separator(lines)
+    found: List[_Table] = []
+    if not any(_is_header(line, separator) for line in lines):
+        known = _columns(_split(asked, ","))[0] if asked else ()
+        fits = bool(known) and all(len(_split(line, separator)) <= len(known) for line in lines)
+        names = known if fits else _guessed(lines, separator)
+        found.append(_Table(names, ("",) * len(names)))
+    left_out: List[str] = []
+    for place, line in enumerate(lines):
+        cells = _split(line, separator)
+        if _is_header(line, separator):
+            names, units = _columns(cells)
+            if not found or found[-1].names != names:
+                found.append(_Table(names, units))
+        elif found:
+            left_out += _put(found[-1], cells, place == len(lines) - 1)
+    return found or [_Table((), ())], left_out
+
+
+def _put(table: _Table, cells: Sequence[str], is_last: bool) -> List[str]:
+    """A row with fewer cells than columns is one that was cut off where the text ends, and no row before that."""
+    said = (len(cells), len(table.names))
+    if len(cells) > len(table.names) or (len(cells) < len(table.names) and not is_last):
+        return ["a row of %d cells for %d columns was left out" % said]
+    table.rows.append({name: cell for name, cell in zip(table.names, cells) if name})
+    return ["a row is cut off after %d of %d cells" % said] if len(cells) < len(table.names) else []
+
+
+def _log(tables: Sequence[_Table], complaints: Tuple[str, ...]) -> Log:
+    sections = _sections(tables)
+    gpus = tuple(gpu for gpu in (gpu_of(Section(row), CSV) for row in sections[:MOST_GPUS]) if gpu != Gpu())
+    first = sections[0] if sections else {}
     counts = number(first["count"]) if "count" in first else ABSENT
     log = Log(
         "csv",
@@ -115,6 +148,45 @@ def _log(rows: Sequence[Mapping[str, str]], complaints: Tuple[str, ...]) -> Log:
     )
     # The index is a column of its own, or it is not known.
     return replace(numbered(replace(log, gpus=gpus), True, False), gpus=gpus)
+
+
+def _sections(tables: Sequence[_Table]) -> List[Dict[str, str]]:
+    """The rows of each GPU as one: it comes again with -l, where the last row counts, and in a further table."""
+    found: List[Dict[str, str]] = []
+    named: Dict[Tuple[str, str], Dict[str, str]] = {}
+    for table in tables:
+        rows = [{name.lower(): cell for name, cell in row.items()} for row in table.rows]
+        rows = [row for row in rows if not _NO_GPU_ROWS & set(row)]
+        has_names = any(key in row for row in rows for key in _KEYS)
+        before = len(found)
+        if before and rows and not has_names and len(rows) != before:
+            continue  # of which GPUs they are is not told
+        for place, row in enumerate(rows):
+            known = _known(named, row) if has_names else found[place] if before else None
+            if known is None:
+                found.append(row)
+            else:
+                known.update(row)
+            named.update({(key, row[key]): row if known is None else known for key in _KEYS if row.get(key)})
+    return found
+
+
+def _known(named: Mapping[Tuple[str, str], Dict[str, str]], row: Mapping[str, str]) -> Optional[Dict[str, str]]:
+    """The GPU that a row is about: nothing that names it may contradict."""
+    told = [(key, row[key]) for key in _KEYS if row.get(key)]
+    same = (named[name] for name in told if name in named)
+    return next((one for one in same if all((one.get(key) or cell) == cell for key, cell in told)), None)
+
+
+def _asked(text: str) -> str:
+    """The columns that a command line in the text asks for, when there is one such line."""
+    found = set(_ASKED.findall(text))
+    return found.pop() if len(found) == 1 else ""
+
+
+def _is_shell(line: str) -> bool:
+    """What stands around a pasted output: the command, the prompt after it, the fence of a report."""
+    return _ASKED.search(line) is not None or "--format=" in line or _PROMPT.fullmatch(line.strip()) is not None
 
 
 def _separator(lines: Sequence[str]) -> str:

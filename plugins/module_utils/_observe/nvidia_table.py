@@ -23,6 +23,7 @@ from .nvidia_words import (
     lost_gpus,
     mebibytes,
     mode,
+    no_value,
     number,
     real,
     silence,
@@ -36,13 +37,17 @@ _BANNER = (
     ("banner_cuda_version", re.compile(r"\bCUDA (?:UMD )?Version:\s*(\S{1,30})")),
 )
 _TITLE = re.compile(r"\s*(\d{1,3})\s+(\S.*?)\s+(\S+)\s*")
-_BUS = re.compile(r"\s*(\S+:\S+)\s+(\S+)\s*")
-_GAUGES = re.compile(r"\s*(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s*/\s*(\S+)\s*")
-_MEMORY = re.compile(r"\s*(\S+)\s*/\s*(\S+)\s*")
+# Up to R304 the number had a dot behind it (some pages print it as "0\\."), and there was no persistence mode.
+_OLD_TITLE = re.compile(r"\s*(\d{1,3})\\?\.\s+(\S.*?)(\s*)")
+# A GPU that is part of a chip (Jetson) has no address.
+_BUS = re.compile(r"\s*(\S+:\S+|N/A)\s+(\S+)\s*")
+_GAUGES = re.compile(r"\s*(\S+)\s+(\S+(?: C)?)\s+(\S+)\s+(\S+)\s*/\s*(\S+)\s*")
+_MEMORY = re.compile(r"(?:\s*\d{1,3}%)?\s*(\S+)\s*/\s*(\S+)\s*")
+_TWO = re.compile(r"\s*(\S+)\s+(\S+)\s*")
 _LOAD = re.compile(r"\s*(\S+)\s+(\S.*?)\s*")
 _MIG = re.compile(r"\s*(\d{1,3})\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s*")
-_PROCESS = re.compile(r"\|\s+(\d{1,3})\s+(?:\S{1,8}\s+\S{1,8}\s+)?\d{1,10}\s+(?:[CGM+]{1,5}\s|\S)")
-_NO_PROCESS = re.compile(r"\|\s+(\d{1,3})\s+(Not Supported)\s")
+_PROCESS = re.compile(r"\|\s+(\d{1,3})(?:\\?\.)?\s+(?:\S{1,8}\s+\S{1,8}\s+)?\d{1,10}\s+(?:[CGM+]{1,5}\s|\S)")
+_NO_PROCESS = re.compile(r"\|\s+(\d{1,3})(?:\\?\.)?\s+(?:ERROR: )?(Not Supported)\s")
 # The third column of a title: persistence, or on Windows the model of the driver.
 _DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
 _LISTED = re.compile(r"\s*GPU\s+(\d{1,3}):\s*(\S.{0,120}?)\s*\(UUID:\s*([^()]{1,80})\)\s*")
@@ -130,7 +135,7 @@ def _rows(text: str) -> Tuple[Dict[int, Dict[str, Any]], Dict[int, List[MigDevic
     last: Optional[int] = None
     for line in text.split("\n"):
         cells = line.strip().strip("|").split("|") if line.strip().startswith("|") else []
-        title = _TITLE.fullmatch(cells[0]) if len(cells) == 3 else None
+        title = (_OLD_TITLE.fullmatch(cells[0]) or _TITLE.fullmatch(cells[0])) if len(cells) == 3 else None
         part = _MIG.fullmatch(cells[0]) if len(cells) == 4 else None
         if title and _BUS.fullmatch(cells[1]):
             last = int(title.group(1))
@@ -153,7 +158,7 @@ def _title(title: re.Match[str], cells: List[str]) -> Dict[str, Any]:
     values: Dict[str, Any] = {
         "index": int(title.group(1)),
         "name": word(title.group(2)),
-        "driver_model" if said in _DRIVER_MODELS else "persistence_mode": mode(said),
+        "driver_model" if said in _DRIVER_MODELS else "persistence_mode": mode(said) if said.strip() else ABSENT,
         "address": address(bus.group(1)) if bus else ABSENT,
         "display_active": mode(bus.group(2)) if bus else ABSENT,
     }
@@ -161,10 +166,13 @@ def _title(title: re.Match[str], cells: List[str]) -> Dict[str, Any]:
 
 
 def _ecc(cell: str) -> Dict[str, Any]:
-    """A count where ECC is on; Off, N/A, or On where each MIG device counts for itself."""
+    """A count where ECC is on; Off, N/A, or On where each MIG device counts for itself.  Old tables count twice."""
+    two = _TWO.fullmatch(cell)
+    single, cell = two.groups() if two else ("", cell)
     count = number(cell)
     if isinstance(count, int):
-        return {"ecc_mode": "Enabled", "ecc_volatile": EccCounts(uncorrectable=count)}
+        correctable = number(single) if single else ABSENT
+        return {"ecc_mode": "Enabled", "ecc_volatile": EccCounts(correctable=correctable, uncorrectable=count)}
     said = mode(cell)
     return {"ecc_mode": said, "ecc_volatile": EccCounts(uncorrectable=ABSENT if isinstance(said, str) else said)}
 
@@ -184,6 +192,8 @@ def _below(cells: List[str]) -> Dict[str, Any]:
         )
     if memory:
         values.update(memory_used_mib=mebibytes(memory.group(1)), memory_total_mib=mebibytes(memory.group(2)))
+    elif gauges:
+        values.update(memory_used_mib=no_value(cells[1]), memory_total_mib=no_value(cells[1]))
     if (gauges or memory) and load:
         values.update(utilization_gpu_percent=number(load.group(1)), compute_mode=word(load.group(2)))
     if not cells[0].strip() and not cells[1].strip() and cells[2].strip():

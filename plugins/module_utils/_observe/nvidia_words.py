@@ -48,8 +48,8 @@ _FLAGS = {
 _KIB = {"kib": 1 / 1024, "kb": 1 / 1024, "mib": 1.0, "mb": 1.0, "gib": 1024.0, "gb": 1024.0, "tib": 1048576.0}
 # "Unable to determine the device handle for GPU3: 0000:04:00.0: Unknown Error", with or without the number.
 _LOST = re.compile(
-    r"unable to determine the device handle for gpu\s{0,3}(\d{1,4}\b(?!:[0-9a-f]{2}:))?[\s:]{0,4}"
-    r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])?[\s:]{0,4}(.{0,200})",
+    r"unable to (?:determine|detect) the device handle for gpu\s{0,3}(\d{1,4}\b(?!:[0-9a-f]{2}:))?[\s:]{0,4}"
+    r"([0-9a-f]{1,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])?[\s:]{0,4}(.{0,200})",
     re.ASCII | re.IGNORECASE,
 )
 # A line that is a complaint whatever form the output has.

@@ -490,6 +490,41 @@ def test_a_table_of_a_spreadsheet_and_a_row_cut_off() -> None:
     assert query.log.complaints == ("a row is cut off after 2 of 3 cells",)
 
 
+def test_csv_between_prompts_and_fences() -> None:
+    text = (
+        "```\nroot@n1:~# nvidia-smi --query-gpu=index,power.limit --format=csv\nindex, power.limit [W]\n0, 400.00 W\n1, 400.00 W\n"
+        "root@n1:~# nvidia-smi --query-gpu=index,temperature.gpu --format=csv\nindex, temperature.gpu\n0, 45\n1, 47\n"
+        "root@n1:~#\n```\n"
+    )
+    query = parse_query_gpu(text)
+    assert query.columns == ("index", "power.limit", "temperature.gpu") and query.units == ("", "W", "")
+    assert [(gpu.index, gpu.power_limit_w, gpu.temperature_c) for gpu in query.log.gpus] == [
+        (0, 400.0, 45),
+        (1, 400.0, 47),
+    ]
+    assert query.log.complaints == () and len(query.rows) == 4
+
+
+def test_tables_without_a_name_of_a_gpu_are_joined_by_their_order() -> None:
+    first = "name, pci.bus_id\nNVIDIA A100, 00000000:07:00.0\nNVIDIA A100, 00000000:0B:00.0\n"
+    log = parse_query_gpu(first + "power.draw [W]\n60.0 W\n61.0 W\n").log
+    assert [(gpu.address, gpu.power_draw_w) for gpu in log.gpus] == [("0000:07:00.0", 60.0), ("0000:0b:00.0", 61.0)]
+    log = parse_query_gpu(first + "power.draw [W]\n60.0 W\n").log
+    assert [(gpu.address, gpu.power_draw_w) for gpu in log.gpus] == [("0000:07:00.0", ABSENT), ("0000:0b:00.0", ABSENT)]
+
+
+def test_the_command_line_tells_the_columns_that_have_no_header() -> None:
+    text = "$ nvidia-smi --query-gpu=index,name,memory.total --format=csv,noheader,nounits\n0, NVIDIA GB10, [N/A]\n"
+    (gpu,) = parse_query_gpu(text).log.gpus
+    assert (gpu.index, gpu.name, gpu.memory_total_mib) == (0, "NVIDIA GB10", Unknown("not applicable: N/A"))
+
+
+def test_a_line_that_is_no_row() -> None:
+    query = parse_query_gpu("index, name\n0, Tesla T4\nsome words\n1, Tesla T4\n")
+    assert [gpu.index for gpu in query.log.gpus] == [0, 1]
+    assert query.log.complaints == ("a row of 1 cells for 2 columns was left out",)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -555,6 +590,38 @@ def test_old_tables_and_a_gpu_in_error() -> None:
     assert (two.address, two.memory_total_mib) == ("0000:19:00.0", 46068)
     assert (three.ecc_volatile.uncorrectable, three.compute_mode, three.mig_mode) == (2, "E. Process", "Disabled")
     assert [one.processes, two.processes, three.processes] == [Unknown("not applicable: Not Supported"), 0, 1]
+
+
+def test_gpus_that_are_part_of_a_chip() -> None:
+    jetson, spark = parse_nvidia_smi_table(
+        "|   0  Orin (nvgpu)                  N/A  | N/A              N/A |                  N/A |\n"
+        "| N/A   N/A  N/A               N/A /  N/A | Not Supported        |     N/A          N/A |\n"
+        "|   1  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A |\n"
+        "| N/A   36C    P8              3W /  N/A  | Not Supported          |      0%      Default |\n"
+    ).log.gpus
+    assert (jetson.name, jetson.address) == ("Orin (nvgpu)", Unknown("not applicable: N/A"))
+    assert (spark.address, spark.temperature_c, spark.power_draw_w) == ("000f:01:00.0", 36, 3.0)
+    assert jetson.memory_total_mib == spark.memory_total_mib == Unknown("not applicable: Not Supported")
+
+
+def test_the_table_of_r290() -> None:
+    one, two = parse_nvidia_smi_table(
+        "| 0.  GeForce 8500 GT           | 0000:01:00.0  N/A    |       N/A        N/A |\n"
+        "|  30%   62 C  N/A   N/A /  N/A |  17%   42MB /  255MB |  N/A      Default    |\n"
+        "| 1.  Tesla M2090               | 0000:05:00.0  Off    |         1          2 |\n"
+        "|  N/A    N/A  P0   75W / 225W  |   0%   10MB / 5375MB |   0%     Default     |\n"
+        "| Compute processes:                                               GPU Memory |\n"
+        "|  0.           ERROR: Not Supported                                          |\n"
+    ).log.gpus
+    assert (one.name, one.address, one.temperature_c, one.memory_total_mib) == (
+        "GeForce 8500 GT",
+        "0000:01:00.0",
+        62,
+        255,
+    )
+    assert (one.persistence_mode, one.processes) == (ABSENT, Unknown("not applicable: Not Supported"))
+    assert (two.index, two.power_limit_w, two.ecc_mode) == (1, 225.0, "Enabled")
+    assert (two.ecc_volatile.correctable, two.ecc_volatile.uncorrectable) == (1, 2)
 
 
 def test_a_banner_of_r610() -> None:
