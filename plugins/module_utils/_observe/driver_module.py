@@ -17,7 +17,7 @@ from .nvidia_words import address, is_complaint, word
 # "NVIDIA UNIX x86_64 Kernel Module  520.56.06  Thu Oct ..." and, of the open module,
 # "NVIDIA UNIX Open Kernel Module for aarch64  595.58.03  Release Build ...".
 _MODULE = re.compile(
-    r"NVIDIA UNIX (?:(?P<open>Open )Kernel Module for (?P<arch>\w{1,20})|(?P<old>\w{1,20}) Kernel Module)\s{1,20}"
+    r"NVIDIA UNIX (?:(?P<open>Open )?Kernel Module for (?P<arch>\w{1,20})|(?P<old>\w{1,20}) Kernel Module)\s{1,20}"
     r"(?P<version>\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)(?![\w.])",
     re.ASCII,
 )
@@ -107,7 +107,7 @@ def parse_modinfo(text: Text) -> Union[Modinfo, Unknown]:
         return text if isinstance(text, Unknown) else Unknown("not there")
     rows: Dict[str, List[str]] = {}
     for line in text.splitlines():
-        row = _ROW.fullmatch(line.rstrip()[:2000])
+        row = _ROW.fullmatch(line.strip()[:2000])
         if row:
             rows.setdefault(row.group(1), []).append(row.group(2).strip())
     if not {"filename", "version"} & set(rows):

@@ -12,6 +12,7 @@ from typing import List, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
+from .nvidia_words import clean
 
 # What is asked for: names differ by distribution, by NVIDIA's repository and by the age of both.
 PATTERNS = (
@@ -50,15 +51,28 @@ _COMPONENTS: Tuple[Tuple[str, str], ...] = (
     (r"(nvidia-)?(lib)?cudnn.*", "cudnn"),
     (r"(lib)?nccl.*", "nccl"),
     (r"(linux-(modules|objects|signatures)-nvidia-.*|.*nvidia.*dkms.*|dkms-nvidia.*|a?kmod-nvidia.*)", "module"),
-    (r"nvidia-kernel-(open|source|support).*", "module"),
-    (r"(.*nvidia.*firmware.*|firmware-nvidia-gsp|nvidia-kernel-common.*|.*nvidia.*kernel-common.*)", "firmware"),
-    (r"(nvidia-)?cuda(-toolkit)?(-\d+(-\d+)?)?(-config-common)?", "cuda"),
-    (r"(nvidia-(tesla-)?(\d+-)?smi|nvidia-(compute-)?utils.*|nvidia-driver-cuda|nvidia-settings.*)", "tool"),
+    (r"(nvidia-kernel-(open|source|support).*|nvidia-.*-kmp(-.*)?|xorg-x11-drv-nvidia-.*kmodsrc)", "module"),
     (
-        r"(libnvidia-.*|libcuda1.*|libcudadebugger.*|nvidia-.*-?libs?(-.*)?|nvidia-driver-NVML|nvidia-libXNVCtrl)",
+        r"(.*nvidia.*firmware.*|(kernel-)?firmware-nvidia-.*|nvidia-kernel-common.*|.*nvidia.*kernel-common.*)",
+        "firmware",
+    ),
+    (r"nvidia-kmod-common", "firmware"),
+    (r"(nvidia-)?cuda(-toolkit)?(-\d+(-\d+)?)?(-config-common)?", "cuda"),
+    (
+        r"(nvidia-(tesla-)?(\d+-)?smi|nvidia-(compute-)?utils.*|(nvidia-driver|xorg-x11-drv-nvidia(-\d+xx)?)-cuda"
+        r"|nvidia-settings.*)",
+        "tool",
+    ),
+    (
+        r"(libnvidia-.*|libcuda1.*|libcudadebugger.*|nvidia-.*-?libs?(-.*)?|nvidia-driver-NVML|nvidia-libXNVCtrl"
+        r"|xorg-x11-drv-nvidia-.*libs|nvidia-(compute|gl|video)-G\d\d.*)",
         "library",
     ),
-    (r"(cuda-drivers.*|nvidia-(driver|open|headless|tesla|current|legacy|server-driver).*|nvidia-\d+.*)", "driver"),
+    (
+        r"(cuda-drivers.*|nvidia-(driver|open|headless|tesla|current|legacy|server-driver).*|nvidia-\d+.*"
+        r"|xorg-x11-drv-nvidia(-\d+xx)?|x11-video-nvidiaG\d\d|nvidia-common-G\d\d)",
+        "driver",
+    ),
 )
 _RULES = tuple((re.compile(pattern), component) for pattern, component in _COMPONENTS)
 
@@ -68,17 +82,29 @@ _DPKG_ROW = re.compile(
     r"\s{1,200}(?P<version>\S{1,100})(?:\s{1,200}(?P<arch>[a-z][a-z0-9-]{1,20}))?(?:\s.*)?",
     re.ASCII,
 )
+# How apt says "installed" in other languages, by its beginning.
+_INSTALLED = (
+    "installed", "installiert", "installé", "instalado", "instalat", "instal·lat", "installato", "installerat", "installeret",
+    "installert", "geïnstalleerd", "zainstalowany", "nainstalován", "asennettu", "telepítve", "kurulu",
+    "установлен", "встановлено",
+    "已安装", "已安裝", "インストール済み", "설치됨",
+)  # fmt: skip
 _APT_ROW = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9.+-]{0,100})/(?P<from>\S{0,200}) (?P<version>\S{1,100}) (?P<arch>[a-z0-9-]{1,20})"
     r" \[(?P<note>[^\]]{1,200})\]",
     re.ASCII,
 )
 _ARCH = r"(?P<arch>noarch|x86_64|i[3-6]86|aarch64|ppc64le|s390x|armv7hl)"
-_RPM_ROW = re.compile(r"(?P<name>\S{1,120})-(?P<version>[^\s-]{1,80}-[^\s-]{1,80}?)\." + _ARCH, re.ASCII)
+_RPM_ROW = re.compile(r"(?P<name>\S{1,120})-(?P<version>\d[^\s-]{0,80}-[^\s-]{1,80}?)\." + _ARCH, re.ASCII)
 _QUERY_ROW = re.compile(r"(?P<name>\S{1,120}) (?P<version>\d{1,6}:[^\s-]{1,80}-[^\s-]{1,80}) " + _ARCH, re.ASCII)
 _DNF_ROW = re.compile(
-    r"(?P<name>\S{1,120})\." + _ARCH + r"\s{1,200}(?P<version>\S{1,80}-\S{1,80})\s{1,200}@\S{1,80}", re.ASCII
+    r"(?P<name>\S{1,120})\." + _ARCH + r"\s{1,200}(?P<version>\d\S{0,80}-\S{1,80})\s{1,200}(?P<from>@?\S{1,80})",
+    re.ASCII,
 )
+# A name that is too long for its column stands on a line of its own.
+_WRAPPED = re.compile(r"\S{1,120}\." + _ARCH, re.ASCII)
+# Of dnf 5, which marks the rows below it no further; dnf 4 writes "Installed Packages" and an @ in each row.
+_BELOW_INSTALLED = "Installed packages"
 
 
 @dataclass(frozen=True)
@@ -120,13 +146,13 @@ def component(name: str) -> str:
 def parse_dpkg(text: Text) -> Tuple[Package, ...]:
     """``dpkg -l``, ``dpkg-query -W`` in our format, or ``apt list --installed``; headers and other lines are ignored."""
     found: List[Package] = []
-    for line in lines(text):
-        row, apt = _DPKG_ROW.fullmatch(line[:800]), _APT_ROW.fullmatch(line[:800].strip())
+    for line in _rows(text):
+        row, apt = _DPKG_ROW.fullmatch(line), _APT_ROW.fullmatch(line)
         if row and row.group("version") != "<none>":
             state = row.group("state")[:2]
             arch = row.group("of") or row.group("arch") or ""
             found.append(Package(row.group("name"), row.group("version"), arch, state, state[0] == "h"))
-        elif apt and apt.group("note").startswith("installed"):
+        elif apt and apt.group("note").lower().startswith(_INSTALLED):
             found.append(Package(apt.group("name"), apt.group("version"), apt.group("arch"), "ii", False))
     return tuple(found)
 
@@ -134,14 +160,25 @@ def parse_dpkg(text: Text) -> Tuple[Package, ...]:
 def parse_rpm(text: Text) -> Tuple[Package, ...]:
     """``rpm -qa``, as it prints by itself or in our format, or ``dnf list installed``."""
     found: List[Package] = []
-    for line in lines(text):
-        said = line.strip()[:400]
+    begun, is_below = "", False
+    for line in _rows(text):
+        if _WRAPPED.fullmatch(line) and not _RPM_ROW.fullmatch(line):
+            begun = line + " "
+            continue
+        said, begun = begun + line, ""
+        is_below = said == _BELOW_INSTALLED or (is_below and " packages" not in said and " upgrades" not in said)
         row = _QUERY_ROW.fullmatch(said) or _RPM_ROW.fullmatch(said) or _DNF_ROW.fullmatch(said)
-        if row:
+        if row and (row.re is not _DNF_ROW or is_below or row.group("from").startswith("@")):
             version = row.group("version")
             version = version[2:] if version.startswith("0:") else version
             found.append(Package(row.group("name"), version, row.group("arch"), "ii", False))
     return tuple(found)
+
+
+def _rows(text: Text) -> List[str]:
+    """Lines without the colours of grep and the indentation of a report."""
+    said = clean(text) if isinstance(text, str) and "\x1b" in text else text
+    return [line.strip()[:800] for line in lines(said)]
 
 
 def parse_versionlock(text: Text) -> Tuple[str, ...]:

@@ -29,8 +29,15 @@ _KINDS = (
     ("unable to determine the device handle", "lost gpu"),
     ("gpu is lost", "lost gpu"),
     ("no devices were found", "no gpu"),
+    ("no devices found", "no gpu"),
     ("insufficient permissions", "no permission"),
+    ("gpu access blocked by the operating system", "no permission"),
+    ("failed to initialize nvml", "no answer"),
     ("command not found", "no tool"),
+    ("command 'nvidia-smi' not found", "no tool"),
+    ("nvidia-smi: not found", "no tool"),
+    ("nvidia-smi: no such file", "no tool"),
+    ("is not recognized as", "no tool"),
 )
 _LIBRARY = re.compile(r"NVML library version: (\d[\d.]{1,20}\d)", re.ASCII)
 _MODULE = re.compile(
@@ -41,7 +48,7 @@ _MODULE = re.compile(
 @dataclass(frozen=True)
 class SmiError:
     """``kind``: mismatch (of library and module), no driver, no library, key rejected (Secure Boot), lost gpu, no gpu,
-    no permission or no tool.
+    no permission, no answer (NVML does not start, as in a container that lost its devices) or no tool.
 
     ``library_version`` is NVML's, which may lack the third number; ``module`` is what modprobe failed on.
     """

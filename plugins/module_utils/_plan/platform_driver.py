@@ -125,13 +125,14 @@ def _dkms(have: Have) -> List[Finding]:
     if isinstance(told, Unknown):
         return []
     running = list(told.of(str(kernel)))
+    # "installed-weak from …" is how RHEL uses a module of another kernel of the same interface.
     findings = [
         Finding(
             "platform.dkms-note", "warn", "dkms %s/%s" % (entry.module, entry.version), "installed", entry.note[:160],
             "another module of this name exists or differs from the built one, so which of them is loaded is a matter of order",
             "modinfo -F filename nvidia shows which; remove the package of the other", "dkms(8)",
         )
-        for entry in running if entry.note
+        for entry in running if entry.note and not entry.note.startswith("from ")
     ]  # fmt: skip
     if running and not any(entry.is_installed for entry in running):
         findings.append(

@@ -161,7 +161,9 @@ def test_driver_versions_of_the_corpus(row: dict[str, Any]) -> None:
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.144  Release Build  (root@)  \n",
             "570.144", True, "x86_64",
         ),
-        ("NVRM version: NVIDIA UNIX Kernel Module for aarch64  560.35.03\n", None, None, None),
+        # Of NVIDIA's boards for robots and cars.
+        ("NVRM version: NVIDIA UNIX Kernel Module for aarch64  34.1.1  Release Build\n", "34.1.1", False, "aarch64"),
+        ("NVRM version: NVIDIA UNIX Module for aarch64  560.35.03\n", None, None, None),
     ],
 )  # fmt: skip
 def test_the_loaded_module(text: str, version: str | None, is_open: bool, architecture: str) -> None:
@@ -205,6 +207,12 @@ def test_a_module_without_signature() -> None:
     assert (found.signer, found.kernel, found.is_open, found.is_dkms_built) == ("", "5.15.0-91-generic", False, False)
     signed = driver_module.parse_modinfo(MODINFO + "sig_id:         PKCS#7\nsigner:         Canonical Ltd.\n")
     assert isinstance(signed, driver_module.Modinfo) and signed.signer == "Canonical Ltd."
+
+
+def test_a_module_in_an_indented_report() -> None:
+    text = "modinfo nvidia:\n    filename:       /lib/modules/6.8.0-90-generic/updates/dkms/nvidia.ko\n    version:        590.44.01\n"
+    found = driver_module.parse_modinfo(text)
+    assert isinstance(found, driver_module.Modinfo) and (found.version, found.is_dkms_built) == ("590.44.01", True)
 
 
 @pytest.mark.parametrize(
@@ -415,6 +423,16 @@ def test_holds_and_half_installed_packages() -> None:
         ("datacenter-gpu-manager-4-core", "dcgm"),
         ("nvidia-fs-dkms", "gds"),
         ("bash", ""),
+        ("xorg-x11-drv-nvidia", "driver"),
+        ("xorg-x11-drv-nvidia-470xx-cuda", "tool"),
+        ("xorg-x11-drv-nvidia-cuda-libs", "library"),
+        ("xorg-x11-drv-nvidia-kmodsrc", "module"),
+        ("nvidia-open-driver-G06-signed-kmp-default", "module"),
+        ("nvidia-compute-G06", "library"),
+        ("nvidia-compute-utils-G06", "tool"),
+        ("kernel-firmware-nvidia-gspx-G06", "firmware"),
+        ("firmware-nvidia-tesla-535-gsp", "firmware"),
+        ("nvidia-kmod-common", "firmware"),
     ],
 )
 def test_the_part_a_package_plays(name: str, component: str) -> None:
@@ -433,6 +451,36 @@ def test_rows_of_rpm_and_dnf() -> None:
         ("nvidia-driver", "3:550.90.07-1.el9"),
         ("libnccl", "2.21.5-1+cuda12.4"),
     ]
+
+
+def test_packages_as_people_paste_them() -> None:
+    found = packages.parse_dpkg(
+        "    ii  nvidia-dkms-460     460.32.03-0ubuntu1    amd64  NVIDIA DKMS package\n"
+        "ii  \x1b[01;31m\x1b[Knvidia\x1b[m\x1b[K-driver-535  535.183.01-0ubuntu1   amd64  driver metapackage\r\n"
+        "nvidia-utils-550/jammy,now 550.54-0ubuntu1 amd64 [Installiert,automatisch]\n"
+        "nvidia-driver-550/jammy,now 550.54-0ubuntu1 amd64 [\u5df2\u5b89\u88c5\uff0c\u81ea\u52a8]\n"
+        "nvidia-dkms-470/now 470.1-0ubuntu1 amd64 [residual-config]\n"
+        "nvidia-driver-470/jammy-updates 510.60.02-0ubuntu1 amd64 [upgradable from: 470.103.01-0ubuntu1]\n"
+    )
+    assert [(one.name, one.version) for one in found] == [
+        ("nvidia-dkms-460", "460.32.03-0ubuntu1"),
+        ("nvidia-driver-535", "535.183.01-0ubuntu1"),
+        ("nvidia-utils-550", "550.54-0ubuntu1"),
+        ("nvidia-driver-550", "550.54-0ubuntu1"),
+    ]
+
+
+def test_lists_of_dnf_old_and_new() -> None:
+    found = packages.parse_rpm(
+        "Installed Packages\nnvidia-driver-cuda-libs.x86_64\n                     3:550.54.15-1.el9     @cuda-rhel9-x86_64\n"
+        "Available Packages\nnvidia-driver.x86_64     3:560.28.03-1.el9     cuda-rhel9-x86_64\n"
+    )
+    assert [(one.name, one.version) for one in found] == [("nvidia-driver-cuda-libs", "3:550.54.15-1.el9")]
+    found = packages.parse_rpm(
+        "Installed packages\nakmod-nvidia.x86_64 3:560.35.03-1.fc41 rpmfusion-nonfree\n\n"
+        "Available packages\nakmod-nvidia.x86_64 3:565.77-1.fc41 rpmfusion-nonfree\n"
+    )
+    assert [(one.name, one.version) for one in found] == [("akmod-nvidia", "3:560.35.03-1.fc41")]
 
 
 def test_one_run_tells_the_packages_of_debian(tmp_path: Path) -> None:
@@ -654,6 +702,10 @@ def test_kernels_by_their_age() -> None:
         ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service\n", "key rejected"),
         ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\n", "no library"),
         ("bash: nvidia-smi: command not found\n", "no tool"),
+        ("Command 'nvidia-smi' not found, but can be installed with:\nsudo apt install nvidia-utils-535\n", "no tool"),
+        ("sh: 1: nvidia-smi: not found\n", "no tool"),
+        ("Failed to initialize NVML: Unknown Error\n", "no answer"),
+        ("Failed to initialize NVML: GPU access blocked by the operating system\n", "no permission"),
         ("No devices were found\n", "no gpu"),
         ("GPU 0: H100\n", None),
         ("", None),
