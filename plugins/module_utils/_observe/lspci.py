@@ -366,9 +366,16 @@ def _link(draft: _Draft) -> LinkEnd:
     if can is None and now is None and draft.capabilities and not draft.is_denied:
         is_express = any(name.startswith("Express") for name in draft.capabilities)
         unseen = Unknown("lspci was run without -vv" if is_express else "not applicable: no PCI Express link")
-    max_width, max_speed = _width(can, unseen), _speed(can, unseen)
     width, speed = _width(now, unseen), _speed(now, unseen)
+    max_width, max_speed = _width(can, _unshown(_WIDTH, now, unseen)), _speed(can, _unshown(_SPEED, now, unseen))
     return LinkEnd(width, NO_LINK if width is NO_LINK else speed, max_width, max_speed)
+
+
+def _unshown(pattern: Pattern[str], now: Optional[str], unseen: Unknown) -> Unknown:
+    """Where grep left LnkSta alone, its own word tells that there was more."""
+    found = pattern.search(now or "")
+    is_lowered = found is not None and found.group(found.re.groups) == "downgraded"
+    return Unknown("not shown: more than now, for lspci says downgraded") if is_lowered else unseen
 
 
 def _width(row: Optional[str], unseen: Unknown) -> Number:

@@ -23,6 +23,7 @@ from .pasted import plain_lines
 _MESSAGES = (
     ("all links are inactive", "all inactive"),
     ("in mig mode", "mig"),
+    ("mig is enabled", "mig"),
     ("does not have or support nvlink", "no nvlink"),
     ("nvlink is not supported", "no nvlink"),
     ("not supported", "no nvlink"),

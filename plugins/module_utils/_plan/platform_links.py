@@ -21,6 +21,8 @@ Want = Mapping[str, Any]
 Have = Mapping[str, Any]
 
 _SOURCE = "PCI Express base specification, link status register"
+# What _observe/lspci.py writes where only LnkSta was shown.
+_DOWNGRADED = "not shown: more"
 _KINDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe"}
 # From here on clocks are those of an idle card (nvidia-smi manual: P0 is the most, P12 the least performance).
 _IDLE_FROM_P = 5
@@ -68,7 +70,7 @@ def _on_the_bus(want: Want, have: Have, device: Any, way: Any, card: Optional[Ca
     findings = _errors(have, device)
     wires = way.card_wires
     if not wires:
-        return findings
+        return findings + ([] if way.is_complete or (card and card.gpu) else _one_end(want, device, way, card))
     edge = wires[0]
     widest, fastest = _allowed(want, device, card, edge)
     if known(edge.width) and known(widest) and edge.width < widest:
@@ -235,20 +237,36 @@ def _dead(device: Any) -> Finding:
     )  # fmt: skip
 
 
+def _one_end(want: Want, device: Any, way: Any, card: Optional[Card]) -> List[Finding]:
+    """A device of lspci whose port is not in the text (lspci -s, or what grep left of the list)."""
+    link, row = way.device.link, _by_design(want, device.address, "%s:%s" % (device.vendor_id, device.device_id), card)
+    able = (row and row["width"]) or link.max_width
+    is_design = bool(card and card.model and known(link.width) and link.width >= catalogue.narrowest_width(card.model))
+    return _lowered(device.address, link, able, "info" if is_design else "warn")
+
+
 def _excerpt(place: int, link: Any) -> List[Finding]:
     """Rows of lspci that somebody copied without the line of the device: what it is cannot be told."""
+    return _lowered("function %d of the text" % place, link, link.max_width, "warn")
+
+
+def _lowered(subject: str, link: Any, able_width: Any, level_of_width: str) -> List[Finding]:
     rows = (
-        ("platform.link-width", "warn", "x%d", link.width, link.max_width),
+        ("platform.link-width", level_of_width, "x%d", link.width, able_width),
         ("platform.link-speed-idle", "info", "%g GT/s", link.speed_gts, link.max_speed_gts),
     )
     return [
         Finding(
-            id_, level, "function %d of the text" % place, words % able, words % now,
+            id_, level, subject, words % able if known(able) else "more: lspci says downgraded", words % now,
             "this end of the link can do more; the slot may not, and an idle GPU lowers its speed (never its width)",
-            "take the whole text, with the lines of the devices: lspci -vvv", _SOURCE,
+            "take the whole text, with the lines of the devices and of the bridges: lspci -vvv", _SOURCE,
         )
-        for id_, level, words, now, able in rows if known(now) and known(able) and now < able
+        for id_, level, words, now, able in rows if known(now) and _is_more(able, now)
     ]  # fmt: skip
+
+
+def _is_more(able: Any, now: float) -> bool:
+    return bool(able > now if known(able) else able.reason.startswith(_DOWNGRADED))
 
 
 def _told(want: Want, card: Card) -> List[Finding]:

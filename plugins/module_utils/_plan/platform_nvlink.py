@@ -22,6 +22,7 @@ _MANUAL = "nvidia-smi manual, nvlink"
 _FABRIC = "NVIDIA Fabric Manager User Guide"
 # Printed rates are rounded; a link that trained down has half of its rate or less.
 _SLOW_SHARE = 0.9
+_ASK = "nvidia-smi nvlink -s; ps -eo pid,stat,wchan,args | grep nvidia; dmesg | grep -iE 'nvrm|xid'"
 
 
 def judge(want: Want, have: Have) -> List[Finding]:
@@ -62,13 +63,22 @@ def _silent(have: Have, found: List[Card]) -> List[Finding]:
     is_failed = reason.startswith(("error", "exit")) and isinstance(have["topo"], Unknown)
     if not (is_hung or is_failed) or not any(expected_links(card) for card in found):
         return []
-    return [
-        Finding(
-            "platform.nvidia-smi-hung" if is_hung else "platform.nvlink-unseen", "fail" if is_hung else "warn", "host", "an answer",
-            Unknown(reason), "these GPUs have NVLink, and whether it is up cannot be told",
-            "nvidia-smi nvlink -s; ps -eo pid,stat,wchan,args | grep nvidia; dmesg | grep -iE 'nvrm|xid'", _MANUAL,
-        )
-    ]  # fmt: skip
+    why = Unknown(reason)
+    return [_hung(why) if is_hung else _unseen("host", why)]
+
+
+def _unseen(subject: str, why: Unknown) -> Finding:
+    return Finding(
+        "platform.nvlink-unseen", "warn", subject, "an answer", why, "these GPUs have NVLink, and whether it is up cannot be told",
+        _ASK, _MANUAL,
+    )  # fmt: skip
+
+
+def _hung(why: Unknown) -> Finding:
+    return Finding(
+        "platform.nvidia-smi-hung", "fail", "host", "an answer", why,
+        "these GPUs have NVLink, and whether it is up cannot be told", _ASK, _MANUAL,
+    )  # fmt: skip
 
 
 def expected_links(card: Card) -> Optional[int]:
@@ -83,8 +93,10 @@ def is_bridged(card: Card) -> bool:
 def _links(card: Card, seen: Any, all_links: Mapping[str, Any]) -> List[Finding]:
     wanted = expected_links(card)
     findings = _errors(card, seen)
-    if wanted is None or seen.state == "mig" or not known(seen.active):
+    if wanted is None or seen.state == "mig":
         return findings
+    if not known(seen.active):
+        return findings + ([_unseen(card.address, seen.active)] if seen.active.reason.startswith("error") else [])
     if seen.active == 0 and is_bridged(card):
         # A card without a bridge is one that was bought so, unless its sisters have theirs.
         has_sisters = any(known(other.active) and other.active for other in all_links.values())

@@ -44,3 +44,20 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(CaptureError, match="is no archive, and not the output of one of: nvidia-smi -q -x, "):
         open_capture(str(tmp_path / "file"), str(tmp_path / "scratch"))
+
+
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-31\nGPU1\tNV4\t X \t0-31\n", "nvidia-smi topo -m"),
+        ("n1: \tGPU0\tCPU Affinity\nn1: GPU0\t X \t0-31\n", "nvidia-smi topo -m"),
+        (
+            "GPU 0: A (UUID: GPU-0)\nNVML: Unable to retrieve NVLink information as all links are inActive\n",
+            "nvidia-smi nvlink -s",
+        ),
+        ("GPU 0: NVIDIA L4 (UUID: GPU-0)\nDevice does not have or support Nvlink\n", "nvidia-smi nvlink -s"),
+        ("> 01:00.0 VGA compatible controller: NVIDIA\n>  LnkSta: Speed 8GT/s, Width x16\n", "lspci -vvv"),
+    ],
+)
+def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
+    assert lone_text.command_of(text) == tuple(argv.split())

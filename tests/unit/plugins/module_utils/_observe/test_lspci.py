@@ -315,3 +315,12 @@ def test_a_tree_in_a_quoted_mail() -> None:
     tree = "-+-[0000:00]-+-00.0  Host\n |           \\-01.0-[0d]----00.0  NVIDIA\n \\-[0000:0c]---00.0  Bridge\n"
     nodes = lspci_tree.parse_tree("".join("> %s\n" % line for line in tree.splitlines()))
     assert [node.address for node in nodes] == ["0000:00:00.0", "0000:00:01.0", "0000:0d:00.0", "0000:0c:00.0"]
+
+
+def test_what_grep_left_of_a_link_that_was_trained_down() -> None:
+    text = "01:00.0 VGA compatible controller: NVIDIA Corporation GA102 [GeForce RTX 3090] (rev a1)\n"
+    (one,) = lspci.parse_lspci(text + "\t\tLnkSta: Speed 2.5GT/s (downgraded), Width x8 (ok)\n")
+    link = one.function.link
+    assert (link.width, link.speed_gts) == (8, 2.5)
+    assert isinstance(link.max_speed_gts, Unknown) and link.max_speed_gts.reason.startswith("not shown: more")
+    assert isinstance(link.max_width, Unknown) and "more" not in link.max_width.reason
