@@ -14,7 +14,7 @@ import yaml
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import nvme, nvme_list, pci
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import nvme, nvme_identify, nvme_list, pci
 
 ROOT = Path(__file__).resolve().parents[5]
 CORPUS = ROOT / "tests/corpus/nvme"
@@ -245,6 +245,55 @@ def test_health_with_numbers_as_texts() -> None:
     assert isinstance(smart, nvme.Smart)
     assert (smart.critical_warning, smart.temperature_k, smart.used_percent) == (0, 311.0, 2)
     assert isinstance(smart.spare_percent, Unknown)
+
+
+IDENTITY = """NVME Identify Controller:
+vid       : 0x144d
+ssvid     : 0x108e
+sn        : S5RTNC0T104269
+mn        : SAMSUNG MZWLJ7T6HALA-00AU3
+fr        : EPK9CR5Q
+rab       : 8
+cmic      : 0
+  [3:3] : 0    ANA not supported
+cntlid    : 0x41
+ver       : 0x10300
+oaes      : 0x300
+wctemp    : %s
+cctemp    : 353
+tnvmcap   : %s
+unvmcap   : 0
+nn        : 32
+"""
+
+
+@pytest.mark.parametrize(
+    ("warning", "capacity"), [("343", "7681501126656"), ("70 \u00b0C (343 K)", "7,681,501,126,656"), ("343", "7.681.501.126.656")]
+)  # fmt: skip
+def test_the_identity_of_a_controller(warning: str, capacity: str) -> None:
+    found = nvme_identify.parse_id_ctrl("# nvme id-ctrl /dev/nvme2\n" + IDENTITY % (warning, capacity))
+    assert isinstance(found, nvme_identify.Identity)
+    assert (found.model, found.serial, found.firmware) == ("SAMSUNG MZWLJ7T6HALA-00AU3", "S5RTNC0T104269", "EPK9CR5Q")
+    assert (found.vendor_id, found.controller_id, found.version, found.namespaces) == ("144d", 65, "1.3", 32)
+    assert (found.capacity_bytes, found.unallocated_bytes) == (7_681_501_126_656, 0)
+    assert (found.warning_temp_k, found.critical_temp_k) == (343.0, 353.0)
+
+
+def test_the_identity_as_json() -> None:
+    data = {
+        "vid": 32902,
+        "sn": "PHLJ914500JE4P0DGN  ",
+        "mn": "INTEL SSDPE2KX040T8   ",
+        "fr": "VDV1DP21",
+        "wctemp": 0,
+        "ver": 66048,
+    }
+    found = nvme_identify.parse_id_ctrl("$ nvme id-ctrl -o json /dev/nvme0\n" + json.dumps(data, indent=2))
+    assert isinstance(found, nvme_identify.Identity)
+    assert (found.vendor_id, found.serial, found.version) == ("8086", "PHLJ914500JE4P0DGN", "1.2")
+    assert isinstance(found.warning_temp_k, Unknown) and isinstance(found.namespaces, Unknown)
+    for text in ("NVMe status: INVALID_FIELD\n", "{", "", None):
+        assert isinstance(nvme_identify.parse_id_ctrl(text), Unknown)
 
 
 def put(root: Path, folder: str, **attributes: str) -> None:
