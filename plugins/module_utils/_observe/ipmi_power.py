@@ -154,14 +154,15 @@ def _fans(sensors: Sequence[Sensor]) -> Tuple[Fan, ...]:
     found = []
     for sensor in sensors:
         unit = sensor.unit.lower()
-        is_named = _FAN_NAME.search(sensor.name) is not None and not sensor.states
+        is_named = _FAN_NAME.search(sensor.name) is not None and not any("edundan" in state for state in sensor.states)
         is_silent = is_named and sensor.status in ("ns", "na") and not RAW.match(sensor.reading)
         if unit == "rpm" or (is_named and unit in ("percent", "%")) or is_silent:
             unseen = Unknown("the sensor tells no such figure")
             has_figure = not isinstance(sensor.value, Unknown)
             rpm = sensor.value if unit == "rpm" or not has_figure else unseen
             percent = sensor.value if unit in ("percent", "%") else unseen
-            is_ok: Flag = not sensor.is_alarm if has_figure else Unknown("no reading")
+            is_bad = sensor.is_alarm or any(_BAD.search(state) for state in sensor.states)
+            is_ok: Flag = not is_bad if has_figure else Unknown("no reading")
             is_present: Flag = True if has_figure else Unknown("no reading")
             found.append(Fan(sensor.name, is_present, is_ok, rpm, percent))
     return tuple(found)

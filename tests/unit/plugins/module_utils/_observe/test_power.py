@@ -331,6 +331,21 @@ def test_the_columns_of_ipmimonitoring() -> None:
     ]
 
 
+def test_fans_that_tell_their_state_beside_their_speed() -> None:
+    found = ipmi_power.power_of(
+        ipmi.parse_sdr(
+            "Fan Block 1      | 09h | ok  |  7.1 | 21.56 percent, Transition to Running\n"
+            "Fan Block 2      | 0Ah | ok  |  7.2 | 0 percent, Failure detected\n"
+            "Fans             | 0Dh | ok  |  7.5 | 0 percent, Fully Redundant\n"
+        )
+    )
+    assert isinstance(found.fans, tuple)
+    assert [(one.name, one.speed_percent, one.is_ok) for one in found.fans] == [
+        ("Fan Block 1", 21.56, True),
+        ("Fan Block 2", 0.0, False),
+    ]
+
+
 def test_watts_by_another_name() -> None:
     found = ipmi_power.power_of(ipmi.parse_sdr("Power Reading    | 228 Watts/hour    | ok\n"))
     assert found.draw_w == 228.0
