@@ -18,13 +18,14 @@ _GZIP = b"\x1f\x8b"
 
 # Words that an output has in its first lines, all of a row; the first row that fits is taken.  No pattern spans lines.
 _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
-    (("nvidia-smi", "-q", "-x"), (r"<nvidia_smi_log>",)),
+    (("nvidia-smi", "-q", "-x"), (r"<nvidia_smi_log>|<gpu id=\"[0-9A-Fa-f]{4,8}:",)),
     (("nvidia-smi", "-q"), (r"(?m)^ {0,8}={3,30}NVSMI LOG=",)),
-    (("nvidia-smi", "topo", "-m"), (r"(?m)^.{0,60}\bGPU0\b", r"(?m)^.{0,12}Legend:|\bGPU0\b.{0,2000}\bCPU[ \t]{0,3}Affinity\b")),
+    (("nvidia-smi", "topo", "-m"), (r"(?m)^.{0,60}\bGPU0\b", r"(?m)^.{0,12}Legend:|\bGPU0\b.{0,2000}CPU[ \t]{0,3}Affinity\b")),
     (("nvidia-smi", "nvlink", "-s"), (r"(?m)^.{0,60}GPU \d{1,3}: ", r"(?m)^.{0,60}\bLink \d{1,3}[:,] |[aA]ll links are in[aA]ctive")),
     (("nvidia-smi", "nvlink", "-s"), (r"have or support N[vV][lL]ink",)),
-    (("nvidia-smi",), (r"(?m)^\| NVIDIA-SMI ",)),
-    (("nvidia-smi", "-L"), (r"(?m)^GPU \d{1,3}: .{1,80}\(UUID: ",)),
+    (("nvidia-smi",), (r"(?m)^[ \t>]{0,12}\| NVIDIA-SMI |^[ \t>]{0,12}\| {1,4}\d{1,3}\.? .{4,60}\| {1,4}[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:",)),
+    (("nvidia-smi", "-q"), (r"(?m)^[ \t>]{0,12}GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t\r]{0,20}$",)),
+    (("nvidia-smi", "-L"), (r"(?m)^[ \t>]{0,12}GPU \d{1,3}: .{1,80}\(UUID: ",)),
     (("dmidecode",), (r"(?m)^# dmidecode |^Handle 0x[0-9A-Fa-f]{4}, DMI type \d",)),
     (("lspci", "-vvv"), (r"(?m)^.{0,60}\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ", r"(?m)^.{1,60}Capabilities: |LnkSta:")),
     (("ibv_devinfo", "-v"), (r"(?m)^hca_id:[ \t]",)),
@@ -33,7 +34,8 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("rdma", "link"), (r"(?m)^link \S{1,64}/\d{1,3}:? .{0,200}\bphysical_state ",)),
     (("rdma", "-j", "link"), (r'"ifname":', r'"physical_state":')),
     (("show_gids",), (r"(?m)^n_gids_found=\d",)),
-    (("journalctl", "-k", "-b", "--no-pager"), (r"NVRM: ",)),
+    (("journalctl", "-k", "-b", "--no-pager"), (r"NVRM: |\bSXid \(PCI:",)),
+    (("nvidia-smi",), (r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|Unable to determine the device handle",)),
 )  # fmt: skip
 
 

@@ -56,6 +56,12 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
             "nvidia-smi nvlink -s",
         ),
         ("GPU 0: NVIDIA L4 (UUID: GPU-0)\nDevice does not have or support Nvlink\n", "nvidia-smi nvlink -s"),
+        ("    |   0  Tesla T4            Off  | 00000000:00:1E.0 Off |                    0 |\n", "nvidia-smi"),
+        ("> GPU 0: Tesla T4 (UUID: GPU-0)\n", "nvidia-smi -L"),
+        ("GPU 00000000:00:1E.0\n    Fan Speed : N/A\n", "nvidia-smi -q"),
+        ('<gpu id="00000000:00:1E.0"><serial>1</serial></gpu>\n', "nvidia-smi -q -x"),
+        ("nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20009, Non-fatal, Link 28 x\n", "journalctl -k -b --no-pager"),
+        ("$ nvidia-smi\nFailed to initialize NVML: Driver/library version mismatch\n", "nvidia-smi"),
         ("> 01:00.0 VGA compatible controller: NVIDIA\n>  LnkSta: Speed 8GT/s, Width x16\n", "lspci -vvv"),
     ],
 )
