@@ -216,10 +216,16 @@ def _oom_kills(host: Host) -> List[Dict[str, Any]]:
     text = host.run(["dmesg"]).text()
     kills = [] if isinstance(text, Unknown) else oom.parse_oom(text)
     return [
-        {"name": kill.name, "pid": kill.pid, "text": "killed with %s kB of its own memory" % kill.anon_rss_kib}
+        {"name": kill.name, "pid": kill.pid, "text": _kill_text(kill)}
         for kill in kills
         if kill.name.startswith(("mysqld", "mariadbd"))
     ]
+
+
+def _kill_text(kill: oom.OomKill) -> str:
+    if kill.anon_rss_kib is None:
+        return "killed for want of memory"
+    return "killed with %s kB of its own memory" % kill.anon_rss_kib
 
 
 def _pool_failures(host: Host, shown: Mapping[str, str]) -> List[str]:

@@ -12,6 +12,11 @@ from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
+from .tool_text import clean, is_prompt
+
+# "/sys/block/sda/queue/scheduler:", as grep puts it before what the file holds.
+_SCHEDULER_PATH = re.compile(r"\s*/sys/\S*?block/([^/\s]+)/queue/scheduler:\s*")
+_SCHEDULER_FILE = re.compile(r"/sys/[^\s*]*?block/([^/\s*]+)/queue/scheduler\b")
 
 SECTOR_BYTES = 512  # the unit of /sys/block/*/size whatever the logical block size is (Documentation/ABI)
 
@@ -52,9 +57,10 @@ def parse_scheduler(text: Text) -> Union[Scheduler, Unknown]:
     """``/sys/block/*/queue/scheduler``: ``mq-deadline [none]``, or one bare word without a choice."""
     if not isinstance(text, str):
         return Unknown("the device shows no scheduler" if text is None else text.reason)
-    words = text.split()
+    rows = [row for row in clean(text).splitlines() if row.strip() and not is_prompt(row)]
+    words = _SCHEDULER_PATH.sub("", rows[0]).split() if len(rows) == 1 else text.split()
     names = tuple(word.strip("[]") for word in words)
-    if not names or not all(re.match(r"^[a-z][a-z0-9-]*$", name) for name in names):
+    if not names or len(rows) > 1 or not all(re.match(r"^[a-z][a-z0-9_-]*$", name) for name in names):
         return Unknown("not a list of schedulers: %r" % text[:80])
     active = [word[1:-1] for word in words if word.startswith("[") and word.endswith("]")]
     if len(active) == 1:
@@ -62,6 +68,22 @@ def parse_scheduler(text: Text) -> Union[Scheduler, Unknown]:
     if not active and len(names) == 1:
         return Scheduler(names[0], names)
     return Unknown("no single active scheduler in %r" % text[:80])
+
+
+def parse_schedulers(text: Text) -> Dict[str, Union[Scheduler, Unknown]]:
+    """The schedulers by device, where several files were printed at once: by grep, head or one command each."""
+    found: Dict[str, Union[Scheduler, Unknown]] = {}
+    device = ""
+    for row in clean(text).splitlines() if isinstance(text, str) else []:
+        path = _SCHEDULER_PATH.match(row)
+        asked = _SCHEDULER_FILE.findall(row)
+        if path:
+            found[path.group(1)] = parse_scheduler(row[path.end() :])
+        elif asked:
+            device = asked[0] if len(asked) == 1 else ""
+        elif device and row.strip():
+            found[device], device = parse_scheduler(row), ""
+    return found
 
 
 def parse_udev_data(text: Text) -> Tuple[Dict[str, str], List[str]]:
@@ -135,15 +157,34 @@ def udev_rule_lines(host: Host, attributes: FrozenSet[str]) -> List[Tuple[str, i
     for _name, path in sorted(chosen.items()):
         text = host.read(path)
         # Most rule files do not speak of queues at all: look once before looking at lines.
-        if not isinstance(text, str) or "queue/" not in text:
-            continue
-        for number, line in enumerate(text.splitlines(), 1):
-            if not line.lstrip().startswith("#") and attributes.intersection(_SETS_QUEUE.findall(line)):
-                found.append((path, number, line.strip()))
+        if isinstance(text, str) and any(mark in text for mark in ("queue/", "bdi/")):
+            found += [(path, number, line) for number, line in rules_that_set(text, attributes)]
     return found
 
 
-_SETS_QUEUE = re.compile(r'ATTR\{queue/([a-z_]+)\}\s*=\s*"')
+def rules_that_set(text: str, attributes: FrozenSet[str]) -> List[Tuple[int, str]]:
+    """The rules of a file that set one of some queue attributes, themselves or by a program: line number, rule."""
+    found: List[Tuple[int, str]] = []
+    rule, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        # A comment ends no rule that goes on behind it (udev(7)).
+        if line.lstrip().startswith("#"):
+            continue
+        rule, first = (rule + line.strip(), first) if rule else (line.strip(), number)
+        if rule.endswith("\\"):
+            rule = rule[:-1]
+            continue
+        if attributes.intersection(name for names in _SETS_QUEUE.findall(rule) for name in names if name):
+            found.append((first, rule))
+        rule = ""
+    return found
+
+
+# ATTR{…} with any sign but those of a comparison; bdi/read_ahead_kb is the same value as queue/read_ahead_kb; and
+# a shell that writes into the file, as RUN and PROGRAM start one.
+_SETS_QUEUE = re.compile(
+    r'ATTR\{(?:queue|bdi)/([a-z_]+)\}\s*[:+]?=\s*e?"|(?:>\s*|\btee (?:-a )?)[^\s"\'|;&]*/(?:queue|bdi)/([a-z_]+)'
+)
 
 
 def _word(text: Text) -> str:

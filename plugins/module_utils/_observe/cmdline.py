@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
@@ -24,6 +24,8 @@ _GRUBBY = ("/usr/sbin/grubby", "/sbin/grubby", "/usr/bin/grubby")
 
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(GRUB_CMDLINE_LINUX(?:_DEFAULT)?)(\+?)=(.*)")
+# A value goes over no more lines than these; where its quote does not end, the line is taken by itself.
+_MOST_ROWS = 50
 _SECTION = re.compile(r"### (BEGIN|END) /etc/grub\.d/(\S+) ###")
 
 
@@ -52,15 +54,41 @@ def parse_cmdline(text: str) -> Tuple[str, ...]:
 
 
 def parse_grub_defaults(file: str, text: str) -> List[Assignment]:
+    """The assignments of a file of GRUB's defaults, which is a script of the shell."""
     found: List[Assignment] = []
-    for number, row in enumerate(text.splitlines(), 1):
-        match = _ASSIGNMENT.match(row)
+    rows = text.splitlines()
+    behind = 0
+    for number, row in enumerate(rows, 1):
+        match = _ASSIGNMENT.match(row) if number > behind else None
         if match:
-            name, plus, value = match.groups()
-            value = value.strip()
+            name, plus, start = match.groups()
+            value, more = _shell_word([start, *rows[number : number + _MOST_ROWS]])
+            behind = number + more
             keeps = bool(plus) or re.search(r"\$\{?%s\b" % name, value) is not None
-            found.append(Assignment(file, number, name, value.strip("\"'"), keeps))
+            found.append(Assignment(file, number, name, value, keeps))
     return found
+
+
+def _shell_word(rows: Sequence[str]) -> Tuple[str, int]:
+    """The first word of some lines without its quotes, and how many further lines it goes over."""
+    text = "\n".join(rows)
+    word, end, quote = "", 0, ""
+    while end < len(text):
+        letter, pair = text[end], text[end : end + 2]
+        if quote != "'" and letter == "\\" and len(pair) == 2:
+            # Before the end of a line it joins the two; in double quotes it stays before most letters.
+            word += "" if pair[1] == "\n" else pair[1] if not quote or pair[1] in '"\\$`' else pair
+            end += 1
+        elif letter in "\"'" and quote in ("", letter):
+            quote = "" if quote else letter
+        elif not quote and (letter.isspace() or letter == ";"):
+            break
+        else:
+            word += " " if letter == "\n" else letter
+        end += 1
+    if quote:
+        return rows[0].strip().strip("\"'"), 0
+    return word, text[:end].count("\n")
 
 
 def parse_grub_config(text: str) -> List[Entry]:
@@ -84,7 +112,7 @@ def parse_bls(text: str, variables: Mapping[str, str]) -> Union[Entry, None]:
     """One Boot Loader Specification entry; $kernelopts and the like come from grubenv."""
     kernel, args = "", ""
     for row in text.splitlines():
-        key, _blank, value = row.strip().partition(" ")
+        key, value = [*row.strip().split(None, 1), "", ""][:2]
         if key == "linux":
             kernel = value.strip()
         elif key == "options":

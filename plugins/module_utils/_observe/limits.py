@@ -44,8 +44,10 @@ def parse_pam(file: str, text: str) -> List[PamLine]:
     found: List[PamLine] = []
     for number, row in enumerate(text.splitlines(), 1):
         fields = row.split("#", 1)[0].split()
-        if len(fields) == 4 and fields[1] in ("soft", "hard", "-"):
-            found.append(PamLine(file, number, fields[0], fields[1], fields[2], fields[3]))
+        # pam_limits takes the first four words of a line, and all but the domain in any case.
+        kind, item, value = [word.lower() for word in (*fields, "", "", "", "")[1:4]]
+        if value and kind in ("soft", "hard", "-"):
+            found.append(PamLine(file, number, fields[0], kind, item, value))
     return found
 
 

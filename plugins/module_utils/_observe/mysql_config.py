@@ -85,12 +85,15 @@ def option_name(name: str) -> str:
 
 
 def parse_arguments(words: Sequence[str]) -> Dict[str, str]:
-    """The long options of a command line, by variable name."""
+    """The long options of a command line, by variable name; a value stands behind "=" or is the next word."""
     found: Dict[str, str] = {}
-    for word in words:
+    for place, word in enumerate(words):
         if word.startswith("--") and len(word) > 2:
             name, has_value, value = word[2:].partition("=")
-            found[option_name(name)] = _bare_value(value) if has_value else "ON"
+            behind = words[place + 1] if place + 1 < len(words) else "-"
+            # A server takes no words but options, so one that is none belongs to the option before it.
+            bare = _bare_value(value) if has_value else "ON" if behind.startswith("-") else _bare_value(behind)
+            found[option_name(name)] = bare
     return found
 
 

@@ -13,8 +13,14 @@ from typing import List, Optional
 # One line a kill, through the ages: "Killed process 19445 (mysqld) total-vm:973984kB, anon-rss:83580kB,
 # file-rss:0kB" (to 4.x), "Out of memory: Killed process 812, UID 27, (mysqld) …" (RHEL 6 and 7), "Memory
 # cgroup out of memory: Killed process 4711 (mariadbd) …, shmem-rss:0kB, UID:105 pgtables:… oom_score_adj:0".
-_KILL = re.compile(r"Kill(?:ed)? process (\d+)(?:, UID (\d+),)? \(([^)]*)\)(.*)", re.IGNORECASE)
-_CGROUP = re.compile(r"Memory cgroup out of memory", re.IGNORECASE)
+_KILL = re.compile(
+    r"Kill(ed)? process (\d+)(?:, UID (\d+),?)? \(((?:[^()]|\([^()]{0,40}\)){0,64})\)(.*)", re.IGNORECASE
+)
+# "Kill process N (x) score S or sacrifice child" announces one; so do "score S or a child" and a bare line of 2.6.
+_ANNOUNCES = re.compile(r"score \d+|sacrifice child", re.IGNORECASE)
+# "Task in /a/b killed as a result of limit of /a" (to 4.x): the group of the process, and the one that was full.
+_TASK = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
+_SCOPE = re.compile(r"(memory cgroup )?out of memory", re.IGNORECASE)
 _SIZE = {
     "total_vm_kib": re.compile(r"total-vm:(\d+)kB"),
     "anon_rss_kib": re.compile(r"anon-rss:(\d+)kB"),
@@ -26,7 +32,7 @@ _SUMMARY = re.compile(r"oom-kill:constraint=(\w+).*?(?:,task_memcg=([^,]*))?,tas
 
 # "InnoDB: mmap(137428992 bytes) failed; errno 12" and "Cannot allocate 137428992 bytes of memory" after it
 _MMAP = re.compile(r"mmap\((\d+) bytes\) failed; errno (\d+)")
-_POOL = re.compile(r"Cannot allocate memory for the buffer pool", re.IGNORECASE)
+_POOL = re.compile(r"Cannot allocate (?:the )?memory for the buffer pool", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -51,26 +57,66 @@ class PoolFailure:
     errno: Optional[int]
 
 
+@dataclass
+class _Told:
+    """What the lines before a kill say of it."""
+
+    pid: int = -1
+    name: str = ""
+    is_cgroup: Optional[bool] = None
+    cgroup: str = ""
+
+
 def parse_oom(text: str) -> List[OomKill]:
-    """The kills of a kernel log, in order.  A kill that is logged in two lines is one."""
+    """The kills of a kernel log, in order.  A kill that is logged in two lines is one; an announcement alone counts."""
     kills: List[OomKill] = []
-    cgroup, limited_by_cgroup, summary_pid = "", None, -1
+    told, announced = _Told(), _Told()
     for line in text.splitlines():
-        summary = _SUMMARY.search(line)
-        if summary:
-            limited_by_cgroup = summary.group(1) == "CONSTRAINT_MEMCG"
-            cgroup, summary_pid = summary.group(2) or "", _int(summary.group(4))
-            continue
         kill = _KILL.search(line)
-        # "Kill process N (x) score S or sacrifice child" only announces it.
-        if not kill or "sacrifice child" in line:
-            continue
-        pid = _int(kill.group(1))
-        sizes = {name: _size(pattern, kill.group(4)) for name, pattern in _SIZE.items()}
-        is_same = pid == summary_pid
-        is_cgroup = True if _CGROUP.search(line) else (limited_by_cgroup if is_same else None)
-        kills.append(OomKill(pid, kill.group(3), is_cgroup=is_cgroup, cgroup=cgroup if is_same else "", **sizes))
-    return kills
+        if kill and _is_announcement(kill):
+            pid = _int(kill.group(2))
+            kills += _unfinished(announced, pid)
+            announced = _Told(pid, kill.group(4), _is_cgroup(line, told, pid), told.cgroup)
+        elif kill:
+            # What is announced of one process may befall its child.
+            kills.append(_killed(line, kill, announced if announced.pid != -1 else told))
+            told, announced = _Told(), _Told()
+        else:
+            told = _prelude(line) or told
+    return kills + _unfinished(announced, -1)
+
+
+def _is_announcement(kill: re.Match[str]) -> bool:
+    return kill.group(1) is None or ("-rss:" not in kill.group(5) and _ANNOUNCES.search(kill.group(5)) is not None)
+
+
+def _prelude(line: str) -> Optional[_Told]:
+    summary, task = _SUMMARY.search(line), _TASK.search(line)
+    if summary:
+        limited = summary.group(1) == "CONSTRAINT_MEMCG"
+        return _Told(_int(summary.group(4)), summary.group(3), limited, summary.group(2) or "")
+    return _Told(-1, "", True, task.group(1)) if task else None
+
+
+def _is_cgroup(line: str, told: _Told, pid: int) -> Optional[bool]:
+    scope = _SCOPE.search(line)
+    if scope:
+        return scope.group(1) is not None
+    # An announcement names the reason for whichever process is killed then, its child too.
+    return told.is_cgroup if told.name or told.pid in (-1, pid) else None
+
+
+def _killed(line: str, kill: re.Match[str], told: _Told) -> OomKill:
+    pid = _int(kill.group(2))
+    sizes = {name: _size(pattern, kill.group(5)) for name, pattern in _SIZE.items()}
+    cgroup = told.cgroup if told.pid in (-1, pid) else ""
+    return OomKill(pid, kill.group(4), is_cgroup=_is_cgroup(line, told, pid), cgroup=cgroup, **sizes)
+
+
+def _unfinished(announced: _Told, next_pid: int) -> List[OomKill]:
+    if announced.pid in (-1, next_pid):
+        return []
+    return [OomKill(announced.pid, announced.name, is_cgroup=announced.is_cgroup, cgroup=announced.cgroup)]
 
 
 def parse_pool_failures(text: str) -> List[PoolFailure]:

@@ -11,7 +11,8 @@ import shlex
 from typing import Dict, Optional
 
 from .._engine.host import Host
-from .._engine.values import Text, lines
+from .._engine.values import Text
+from .tool_text import clean
 
 _KEY = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -19,7 +20,7 @@ _KEY = re.compile(r"[A-Z][A-Z0-9_]*")
 def parse_os_release(text: Text) -> Dict[str, str]:
     """The assignments of an os-release file, quotes and escapes taken off; other lines are ignored."""
     values: Dict[str, str] = {}
-    for line in lines(text):
+    for line in clean(text).splitlines() if isinstance(text, str) else []:
         key, equals, value = line.strip().partition("=")
         if equals and _KEY.fullmatch(key):
             values[key] = _unquote(value)

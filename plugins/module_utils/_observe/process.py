@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Dict, Optional
 
 from .._engine.host import Host
-from .._engine.values import Text, Unknown, lines
+from .._engine.values import Text, Unknown
 from .cpu import Ids, ids_of
+from .tool_text import clean
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Status:
 def parse_proc_status(text: Text) -> Status:
     """``/proc/PID/status``; a row that is missing or no list is unknown, never "all"."""
     rows: Dict[str, str] = {}
-    for line in lines(text):
+    for line in clean(text).splitlines() if isinstance(text, str) else []:
         key, colon, value = line.partition(":")
         if colon:
             rows.setdefault(key.strip(), value.strip())

@@ -94,10 +94,28 @@ def assignments(host: Host, paths: Sequence[str]) -> List[Tuple[str, int, str, s
     """``Key=value`` lines of unit files, as (path, line, key, value)."""
     found: List[Tuple[str, int, str, str]] = []
     for path in paths:
-        for number, line in enumerate(lines(host.read(path)), 1):
+        for number, line in _joined(lines(host.read(path))):
             row = re.match(r"\s*([A-Z][A-Za-z0-9]*)\s*=\s*(.*?)\s*\Z", line)
             if row:
                 found.append((path, number, row.group(1), row.group(2)))
+    return found
+
+
+def _joined(rows: Sequence[str]) -> List[Tuple[int, str]]:
+    """Lines that end in a backslash with those behind them; a comment between them is left out (systemd.syntax(7))."""
+    found: List[Tuple[int, str]] = []
+    goes_on = False
+    for number, row in enumerate(rows, 1):
+        if row.lstrip()[:1] in ("#", ";"):
+            continue
+        text = row.rstrip()
+        bare = text[:-1] if text.endswith("\\") else text
+        if goes_on:
+            first, before = found.pop()
+            found.append((first, before.rstrip() + " " + bare.strip()))
+        else:
+            found.append((number, bare))
+        goes_on = text.endswith("\\")
     return found
 
 

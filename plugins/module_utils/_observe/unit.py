@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Dict, List, Sequence, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
+from .tool_text import is_prompt
 
 # Property names are CamelCase; anything else before a "=" belongs to the value of the line above.
 _PROPERTY = re.compile(r"([A-Z][A-Za-z0-9]*)=(.*)")
@@ -26,9 +28,9 @@ def parse_show(text: str) -> List[Dict[str, str]]:
     blocks: List[Dict[str, str]] = []
     block: Dict[str, str] = {}
     key = ""
-    for line in [*text.splitlines(), ""]:
+    for line in [*_plain(text).splitlines(), ""]:
         match = _PROPERTY.match(line)
-        if not line.strip():
+        if not line.strip() or (not match and _is_command(line)):
             if block:
                 blocks.append(block)
             block, key = {}, ""
@@ -39,6 +41,17 @@ def parse_show(text: str) -> List[Dict[str, str]]:
         elif key:
             block[key] += "\n" + line
     return blocks
+
+
+def _plain(text: str) -> str:
+    """A text that was indented as a whole, without its indentation."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return textwrap.dedent(text) if first[:1].isspace() else text
+
+
+def _is_command(line: str) -> bool:
+    """A prompt with a next command; a value of several lines may hold a script, with comments of its own."""
+    return is_prompt(line) and ("systemctl" in line or "@" in line or line.lstrip().startswith("```"))
 
 
 def number(value: str) -> Union[int, Unknown, None]:

@@ -61,6 +61,37 @@ def test_what_is_no_list_of_schedulers_is_unknown(text: Any) -> None:
     assert found.reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# cat /sys/block/sda/queue/scheduler\nnone [bfq_x]\n",
+        "/sys/block/sda/queue/scheduler:none [bfq_x] \n",
+        "\x1b[32mnone [bfq_x]\x1b[0m\r\n",
+    ],
+)
+def test_a_scheduler_as_it_is_pasted(text: str) -> None:
+    assert block.parse_scheduler(text) == block.Scheduler("bfq_x", ("none", "bfq_x"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/sys/block/sda/queue/scheduler:[a] none\n/sys/devices/pci0/x/block/nvme0n1/queue/scheduler:none\n",
+        "==> /sys/block/sda/queue/scheduler <==\n[a] none\n\n==> /sys/block/nvme0n1/queue/scheduler <==\nnone\n",
+        "$ cat /sys/block/sda/queue/scheduler\n[a] none\n$ cat /sys/block/nvme0n1/queue/scheduler\nnone\n$ exit\n",
+    ],
+)
+def test_schedulers_of_several_disks(text: str) -> None:
+    both = {"sda": block.Scheduler("a", ("a", "none")), "nvme0n1": block.Scheduler("none", ("none",))}
+    assert block.parse_schedulers(text) == both
+    assert isinstance(block.parse_scheduler(text), Unknown)
+
+
+def test_schedulers_of_files_that_are_not_named_are_nobodys() -> None:
+    assert block.parse_schedulers("$ cat /sys/block/*/queue/scheduler\n[none]\n[none]\n") == {}
+    assert block.parse_schedulers(None) == {}
+
+
 def test_the_udev_database() -> None:
     text = "S:disk/by-id/wwn-0x5000\nL:0\nI:123\nE:ID_WWN=0x5000\nE:DEVLINKS=a=b c\nE:broken\njunk\nS:disk/by-path/p\n"
     properties, links = block.parse_udev_data(text)
@@ -124,3 +155,32 @@ def test_rules_of_one_name_hide_each_other(tmp_path: Path) -> None:
         (tmp_path / folder).write_text(text)
     found = block.udev_rule_lines(LiveHost(str(tmp_path)), frozenset({"scheduler"}))
     assert found == [("/usr/lib/udev/rules.d/70-c.rules", 1, line.strip() % "kyber")]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (
+            'ACTION=="add", \\\n# why\n  ATTR{queue/scheduler}="none"\n',
+            [(1, 'ACTION=="add", ATTR{queue/scheduler}="none"')],
+        ),
+        (
+            'ATTR{queue/scheduler}!="none", ATTR{queue/scheduler}:="bfq"',
+            [(1, 'ATTR{queue/scheduler}!="none", ATTR{queue/scheduler}:="bfq"')],
+        ),
+        ('\nATTR{bdi/read_ahead_kb}="64"', [(2, 'ATTR{bdi/read_ahead_kb}="64"')]),
+        (
+            "RUN+=\"/bin/sh -c 'echo none > /sys/block/%k/queue/scheduler'\"",
+            [(1, "RUN+=\"/bin/sh -c 'echo none > /sys/block/%k/queue/scheduler'\"")],
+        ),
+        (
+            "RUN+=\"/bin/sh -c 'echo 1 | tee /sys$devpath/queue/read_ahead_kb'\"",
+            [(1, "RUN+=\"/bin/sh -c 'echo 1 | tee /sys$devpath/queue/read_ahead_kb'\"")],
+        ),
+        ('ATTR{queue/scheduler}=="none", ATTR{queue/nomerges}="2"', []),
+        ('#ATTR{queue/scheduler}="none"', []),
+        ('PROGRAM="/bin/cat /sys/block/%k/queue/scheduler"', []),
+    ],
+)
+def test_rules_that_set_an_attribute(text: str, rules: list[tuple[int, str]]) -> None:
+    assert block.rules_that_set(text, frozenset({"scheduler", "read_ahead_kb"})) == rules

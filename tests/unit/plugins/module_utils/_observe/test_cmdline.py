@@ -60,6 +60,28 @@ def test_defaults_that_carry_on_and_that_do_not() -> None:
     ]
 
 
+def test_defaults_are_words_of_a_shell() -> None:
+    text = (
+        'GRUB_CMDLINE_LINUX="a=1 \\\nb=2\n c=3"\n'
+        "GRUB_CMDLINE_LINUX_DEFAULT='quiet x=\"y z\"' # as it came\n"
+        'GRUB_CMDLINE_LINUX+=" dyndbg=\\"file a +p\\""; export GRUB_CMDLINE_LINUX\n'
+        'GRUB_CMDLINE_LINUX=iommu=pt\nGRUB_CMDLINE_LINUX_DEFAULT="no end\n'
+    )
+    rows = [(row.number, row.value.split(), row.keeps) for row in cmdline.parse_grub_defaults("f", text)]
+    assert rows == [
+        (1, ["a=1", "b=2", "c=3"], False),
+        (4, ["quiet", 'x="y', 'z"'], False),
+        (5, ['dyndbg="file', "a", '+p"'], True),
+        (6, ["iommu=pt"], False),
+        (7, ["no", "end"], False),
+    ]
+
+
+def test_a_bls_entry_with_tabs() -> None:
+    entry = cmdline.parse_bls("linux\t/vmlinuz-6\noptions\t\troot=/dev/sda1 ro\noptions quiet\n", {})
+    assert entry == cmdline.Entry("/vmlinuz-6", ("root=/dev/sda1", "ro", "quiet"))
+
+
 @given(st.text())
 def test_junk_never_raises(text: str) -> None:
     cmdline.parse_cmdline(text)

@@ -15,6 +15,12 @@ def test_lines_of_limits_conf() -> None:
     assert rows == [(2, "*", "soft", "nofile", "1024"), (3, "@gpu", "-", "memlock", "unlimited")]
 
 
+def test_pam_takes_the_first_four_words_in_any_case() -> None:
+    text = "*\tHard\tMEMLOCK\tUnlimited for all\nBob - nofile -1\n@x soft nofile\n"
+    rows = [(row.domain, row.kind, row.item, row.value) for row in limits.parse_pam("f", text)]
+    assert rows == [("*", "hard", "memlock", "unlimited"), ("Bob", "-", "nofile", "-1")]
+
+
 def test_lines_of_system_conf() -> None:
     text = "[Manager]\n#DefaultLimitNOFILE=1\nDefaultLimitMEMLOCK=64M\nDefaultTasksMax=15%\n"
     assert [(row.number, row.key, row.value) for row in limits.parse_manager("f", text)] == [

@@ -67,6 +67,36 @@ def test_a_kill_in_two_lines_is_one() -> None:
     assert [kill.pid for kill in oom.parse_oom(text)] == [5]
 
 
+def test_the_group_of_an_old_kill_is_told_in_a_line_before_it() -> None:
+    text = (
+        "[1.0] Task in /lxc/db1 killed as a result of limit of /lxc\n"
+        "[1.1] Memory cgroup out of memory: Kill process 71 (mysqld) score 854 or sacrifice child\n"
+        "[1.2] Killed process 71, UID 27, (mysqld) total-vm:9kB, anon-rss:8kB, file-rss:7kB\n"
+    )
+    assert oom.parse_oom(text) == [oom.OomKill(71, "mysqld", 8, 7, None, 9, True, "/lxc/db1")]
+
+
+def test_announcements_are_no_kills_of_their_own_but_count_when_nothing_follows() -> None:
+    text = (
+        "Out of memory: kill process 5 (qemu) score 78 or a child\nKilled process 6 (qemu)\n"
+        "Out of memory: Kill process 7 (mysqld) score 900 or sacrifice child\n"
+        "Out of memory: Kill process 8 (mysqld) score 800 or sacrifice child\n"
+        "Killed process 9 ((sd-pam)) total-vm:1kB\n"
+    )
+    found = [(kill.pid, kill.name, kill.is_cgroup) for kill in oom.parse_oom(text + "Killed process 10 (a) x\n")]
+    assert found == [(6, "qemu", False), (7, "mysqld", False), (9, "(sd-pam)", False), (10, "a", None)]
+    assert [
+        kill.pid for kill in oom.parse_oom("Out of memory: Kill process 7 (mysqld) score 9 or sacrifice child")
+    ] == [7]
+
+
+def test_values_of_a_command_line_may_stand_behind_a_blank() -> None:
+    words = ["--innodb-buffer-pool-size", "1G", "--skip-name-resolve", "--port=3306", "--user", "mysql"]
+    assert mysql_config.parse_arguments(words) == {
+        "innodb_buffer_pool_size": "1G", "skip_name_resolve": "ON", "port": "3306", "user": "mysql",
+    }  # fmt: skip
+
+
 def test_option_files_follow_includes_and_the_last_line_wins(tmp_path: Path) -> None:
     host = FakeHost(tmp_path)
     host.put(

@@ -77,6 +77,16 @@ def test_repeated_keys_are_joined() -> None:
     ]
 
 
+def test_a_next_command_is_not_part_of_the_value_before_it() -> None:
+    text = (
+        "    Id=a.service\n    AllowedCPUs=0-3\n    [root@h ~]# systemctl show b.service -p Id -p ExecStart\n"
+        "    Id=b.service\n    ExecStart={ argv[]=/bin/sh -c\n    # a comment of the script\n    X=1\n    }\n"
+    )
+    first, second = unit.parse_show(text)
+    assert first == {"Id": "a.service", "AllowedCPUs": "0-3"}
+    assert second["ExecStart"].splitlines()[1:] == ["# a comment of the script"]
+
+
 @pytest.mark.parametrize("word", ["oui", "nicht gesetzt", "-1", "1e3", "²", "12 %"])
 def test_a_word_is_no_number(word: str) -> None:
     assert isinstance(unit.number(word), Unknown)
