@@ -41,7 +41,7 @@ def raw_cells(row: str, columns: List[Column]) -> Optional[Dict[str, str]]:
     """The cells of a row of a raw list, None when it is none: one blank between two, nothing where one is empty."""
     fields = row.split(" ")
     gaps = {right.left - left.right for left, right in zip(columns, columns[1:])}
-    if gaps != {1} or len(fields) != len(columns) or row.startswith(" "):
+    if gaps != {1} or len(fields) != len(columns) or _TREE.match(row).end():  # type: ignore[union-attr]
         return None
     return {column.name: unescape(value) for column, value in zip(columns, fields) if value}
 

@@ -27,6 +27,8 @@ _ALWAYS = {
 }
 # Cells that hold several values have one below the other.
 _STACKED = ("mountpoints", "fsroots")
+# Columns that always have one word: where only the last is another, words count and not where they stand.
+_ONE_WORD = (*_NAMES, "maj:min", "rm", "size", "ro", "type", "rota")
 # A name that was blacked out moves what stands behind it: a mount point is known by itself.
 _TARGETS = ("mountpoints", "mountpoint")
 _SHIFTED = re.compile(r"(\S+)\s+(/.*|\[SWAP\])")
@@ -127,6 +129,9 @@ def _row(row: str, columns: List[Column]) -> Tuple[int, Dict[str, str]]:
     if raw is not None:
         return 0, raw
     depth, plain = without_tree(row, columns, _NAMES)
+    counted = _counted(plain, columns)
+    if counted:
+        return (_depth_without_blanks(counted) if _lost_blanks(plain, columns) else depth), counted
     values = cells(plain, columns)
     last = list(values)[-1] if values else ""
     shifted = _SHIFTED.fullmatch(values.get(last, ""))
@@ -134,6 +139,28 @@ def _row(row: str, columns: List[Column]) -> Tuple[int, Dict[str, str]]:
     if target and shifted and last not in (*_NAMES, *_TARGETS, "label", "partlabel", "model"):
         values[last], values[target] = shifted.groups()
     return depth, values
+
+
+def _counted(plain: str, columns: List[Column]) -> Dict[str, str]:
+    """The cells by the order of their words; empty where that does not tell them."""
+    names = [column.name for column in columns]
+    if len(names) < 3 or not all(name in _ONE_WORD for name in names[:-1]) or names[-1] not in (*_ONE_WORD, *_TARGETS):
+        return {}
+    words = re.sub(r"\s+(?=\(dm-\d+\)\s)", "\0", plain.strip()).split(None, len(names) - 1)
+    words = [word.replace("\0", " ") for word in words]
+    return dict(zip(names, words)) if len(words) >= len(names) - (names[-1] in _TARGETS) else {}
+
+
+def _lost_blanks(plain: str, columns: List[Column]) -> bool:
+    """Whether the blanks between cells were joined to one each, as web pages do it: a name runs over its column."""
+    text = plain.strip()
+    start = len(plain) - len(plain.lstrip())
+    return "  " not in text and start + len(text.split(" ")[0]) > columns[1].left
+
+
+def _depth_without_blanks(values: Mapping[str, str]) -> int:
+    """With the blanks went what was below what; a partition is below the disk before it."""
+    return 1 if values.get("type") == "part" else 0
 
 
 def _has(columns: List[Column], name: str) -> bool:

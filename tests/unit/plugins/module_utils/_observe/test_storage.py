@@ -128,6 +128,29 @@ def test_what_is_no_row_of_the_table_is_no_device() -> None:
     }
 
 
+def test_a_tree_whose_blanks_were_joined_by_a_web_page() -> None:
+    text = (
+        "[root@c2 ~]# lsblk # all\nNAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT\nsda 8:0 0 20G 0 disk\n├─sda1 8:1 0 1G 0 part /boot\n"
+        "└─sda2 8:2 0 19G 0 part\n├─vg-root 253:0 0 17G 0 lvm /\n└─vg-swap 253:1 0 2G 0 lvm [SWAP]\n"
+    )
+    listing = lsblk.parse_lsblk(text)
+    assert [(device.name, device.parents, device.values.get("mountpoint")) for device in listing.devices] == [
+        ("sda", (), None),
+        ("sda1", ("sda",), "/boot"),
+        ("sda2", ("sda",), None),
+        ("vg-root", (), "/"),
+        ("vg-swap", (), "[SWAP]"),
+    ]
+    assert listing.devices[3].values["size"] == "17G"
+
+
+def test_a_name_that_was_blacked_out_moves_no_value() -> None:
+    text = "NAME        MAJ:MIN RM  SIZE RO TYPE MOUNTPOINT\nxx 8:0    0  447G  0 disk\n└─xx2 8:2    0  440G  0 part /mnt/my data\n"
+    assert devices_of(text)["xx2"] == {
+        "name": "xx2", "maj:min": "8:2", "rm": "0", "size": "440G", "ro": "0", "type": "part", "mountpoint": "/mnt/my data",
+    }  # fmt: skip
+
+
 def test_two_listings_of_one_machine_are_one() -> None:
     text = (
         "NAME MAJ:MIN SIZE TYPE MOUNTPOINT\nsda      8:0   1T disk \n\n"
