@@ -26,6 +26,8 @@ _FIX = (
 )
 # Bridges join two to four cards; three that are all joined to each other stand on a board that joins all of its GPUs.
 _MESH = 3
+# Boards without NVSwitches (DGX-1, DGX Station) bond at most four between two GPUs; with NVSwitches it is six or more.
+_SWITCHED = 6
 _FAR = ("SYS", "SOC")
 
 
@@ -55,13 +57,31 @@ def _nvlinks(want: Want, have: Have, topo: Any) -> List[Finding]:
         ]  # fmt: skip
     if len(bonds) > 1 and has_nvswitch(have) and len({card.model for card in found}) == 1:
         return [_down("host", "one number of links between all GPUs", ", ".join(bonds))]
-    return []
+    return [] if found else _fewer(topo, names)
 
 
 def _is_board(want: Want, found: List[Card]) -> bool:
     """Whether the model comes on boards that join all GPUs: as told, else as wanted."""
     models = [card.model for card in found] or [catalogue.by_name(want["gpu_model"], tables_of(want).gpus)]
     return any(model and model.nvlink and "bridge" not in model.nvlink.via for model in models)
+
+
+def _fewer(topo: Any, names: List[str]) -> List[Finding]:
+    """GPUs that are joined to all others by fewer links: over NVSwitches each pair has all links of the one and the other."""
+    counts = [topo.nvlinks(one, other) for place, one in enumerate(names) for other in names[place + 1 :]]
+    if len(names) < _MESH or not all(map(known, counts)):
+        return []
+    most = max(counts)
+    if not 0 < min(counts) < most or most < _SWITCHED:
+        return []
+    low = [one for one in names if all(topo.nvlinks(one, other) < most for other in names if other != one)]
+    return [
+        _down(
+            ", ".join(low) or "host",
+            "NV%d between all GPUs" % most,
+            ", ".join("NV%d" % count for count in sorted(set(counts))),
+        )
+    ]
 
 
 def _outside(topo: Any, names: List[str]) -> List[str]:
