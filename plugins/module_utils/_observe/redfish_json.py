@@ -25,7 +25,7 @@ Figure = Union[float, Unknown]
 _DEEPEST = 40
 _SIGN = re.compile(r"\{")
 # What iLO 4 calls them.
-_OLD_NAMES = {"Bios": "HpBios", "Power": "PowerMetrics"}
+_OLD_NAMES = {"Bios": "HpBios", "Power": "PowerMetrics", "Memory": "HpMemory"}
 # What firmware writes where nobody entered anything.
 _EMPTY_WORDS = ("", "to be filled by o.e.m.", "not specified", "unknown", "n/a", "none", "default string", "null")
 
