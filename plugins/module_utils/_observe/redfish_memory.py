@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Memory modules as Redfish tells them: one resource for each slot, also for an empty one."""
+"""Memory modules as Redfish tells them: one resource for each slot, also for an empty one.
+
+iLO 4 has other names for most members.
+"""
 
 from __future__ import annotations
 
@@ -52,18 +55,16 @@ def _module(data: Mapping[str, Any]) -> Module:
     is_present = _is_present(data)
     absent = Unknown("not applicable: no module in the slot")
     label = word(part(part(data, "Location"), "PartLocation"), "ServiceLabel")
-    speeds = data.get("AllowedSpeedsMHz")
-    allowed = [speed for speed in speeds if isinstance(speed, int) and speed > 0] if isinstance(speeds, list) else []
     return Module(
         name_of(data),
         schema_of(data),
-        first(word(data, "DeviceLocator"), label, word(data, "Name")),
+        first(word(data, "DeviceLocator"), word(data, "SocketLocator"), label, word(data, "Name")),
         is_present,
-        absent if is_present is False else count(data, "CapacityMiB"),
-        first(word(data, "MemoryDeviceType"), word(data, "MemoryType")),
+        absent if is_present is False else _size(data),
+        first(word(data, "MemoryDeviceType"), word(data, "DIMMType"), word(data, "MemoryType")),
         absent if is_present is False else count(data, "OperatingSpeedMhz"),
-        max(allowed) if allowed else Unknown("no speeds are allowed"),
-        count(data, "RankCount"),
+        _rated(data),
+        first(count(data, "RankCount"), count(data, "Rank")),
         word(data, "Manufacturer"),
         word(data, "PartNumber"),
         word(data, "SerialNumber"),
@@ -74,11 +75,20 @@ def _module(data: Mapping[str, Any]) -> Module:
 
 def _is_present(data: Mapping[str, Any]) -> Union[bool, Unknown]:
     """By the state, by what HPE says beside it, or by the size: an empty slot has one of 0."""
-    said = first(
-        *(word(part(part(data, "Oem"), maker), "DIMMStatus") for maker in ("Hpe", "Hp")), word(data, "DIMMStatus")
-    )
+    said = first(word(part(part(data, "Oem"), "Hpe"), "DIMMStatus"), word(data, "DIMMStatus"))
     if isinstance(said, str) and said.lower() in _EMPTY:
         return False
-    if data.get("CapacityMiB") == 0:
+    if 0 in (data.get("CapacityMiB"), data.get("SizeMB")):
         return False
-    return first(presence(data), True if isinstance(count(data, "CapacityMiB"), int) else Unknown("no state"))
+    return first(presence(data), True if isinstance(_size(data), int) else Unknown("no state"))
+
+
+def _size(data: Mapping[str, Any]) -> Number:
+    return first(count(data, "CapacityMiB"), count(data, "SizeMB"))
+
+
+def _rated(data: Mapping[str, Any]) -> Number:
+    speeds = data.get("AllowedSpeedsMHz")
+    allowed = [speed for speed in speeds if isinstance(speed, int) and speed > 0] if isinstance(speeds, list) else []
+    told = first(count(part(part(data, "Oem"), "Hpe"), "MaxOperatingSpeedMTs"), count(data, "MaximumFrequencyMHz"))
+    return max(allowed) if allowed else told

@@ -181,6 +181,19 @@ def test_a_memory_module(text: str) -> None:
     assert (found.type, found.speed_mts, found.rated_mts, found.part) == ("DDR4", 2400, 2666, "36ASF4G72PZ-2G6D1")
 
 
+def test_a_module_of_ilo_4() -> None:
+    data = {
+        "@odata.type": "#HpMemory.1.0.0.HpMemory", "Id": "proc2dimm12", "Name": "proc2dimm12", "SizeMB": 32768, "Rank": 2,
+        "DIMMStatus": "GoodInUse", "DIMMType": "DDR4", "MaximumFrequencyMHz": 2133, "SocketLocator": "PROC 2 DIMM 12",
+    }  # fmt: skip
+    found = redfish_memory.parse_memory(json.dumps(data))
+    assert isinstance(found, redfish_memory.Module)
+    assert (found.locator, found.is_present, found.size_mib, found.type) == ("PROC 2 DIMM 12", True, 32768, "DDR4")
+    assert (found.rated_mts, found.rank, isinstance(found.speed_mts, Unknown)) == (2133, 2, True)
+    gone = redfish_memory.parse_memory(json.dumps({**data, "SizeMB": 0, "DIMMStatus": "NotPresent"}))
+    assert isinstance(gone, redfish_memory.Module) and gone.is_present is False
+
+
 def test_an_empty_slot() -> None:
     empty = {"Id": "proc1dimm1", "DeviceLocator": "PROC 1 DIMM 1", "Oem": {"Hpe": {"DIMMStatus": "NotPresent"}}}
     absent = {"Id": "d2", "CapacityMiB": None, "Status": {"State": "Absent", "Health": None}}
