@@ -32,7 +32,8 @@ def judge(want: Want, have: Have) -> List[Finding]:
     user = user_version(have)
     found = cards(want, have)
     if not found and not loaded:
-        return []
+        # Of a host that is not seen otherwise, nvidia-smi's own words count.
+        return _agreement(have, loaded, disk, user) if _refusal(have) else []
     findings = _agreement(have, loaded, disk, user)
     findings += _components(have, loaded)
     findings += _dkms(have) + _next_kernel(have) + _rejected(have) + _packages(have)
@@ -63,9 +64,8 @@ def user_version(have: Have) -> str:
 def _agreement(have: Have, loaded: str, disk: str, user: str) -> List[Finding]:
     parts = {"loaded": loaded, "on disk": disk, "user space": user}
     told = ", ".join("%s %s" % (name, version) for name, version in parts.items() if version)
-    smi = have["smi"]
     log = have["kernel_log"]
-    said = smi.reason if isinstance(smi, Unknown) and "mismatch" in smi.reason.lower() else ""
+    said = _refusal(have)
     mismatches = () if isinstance(log, Unknown) else log.nvrm.mismatches
     differs = bool(loaded and user) and agree(loaded, user) is False
     # What the log tells may be over: it counts where nothing newer contradicts it.
@@ -77,6 +77,12 @@ def _agreement(have: Have, loaded: str, disk: str, user: str) -> List[Finding]:
     if loaded and disk and agree(loaded, disk) is False:
         return [_pending(told)]
     return []
+
+
+def _refusal(have: Have) -> str:
+    """What nvidia-smi says when its library is of another version than the module."""
+    smi = have["smi"]
+    return smi.reason if isinstance(smi, Unknown) and "mismatch" in smi.reason.lower() else ""
 
 
 def _cure(loaded: str, disk: str, user: str) -> str:

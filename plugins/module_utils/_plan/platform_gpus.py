@@ -35,7 +35,8 @@ def _presence(want: Want, have: Have, found: List[Card]) -> List[Finding]:
     if isinstance(have["gpus"], Unknown) and isinstance(smi, Unknown):
         return [_unseen(smi)]
     ours = [card for card in found if card.device is None or card.device.driver not in PASSED_THROUGH]
-    findings: List[Finding] = [] if found else [_no_gpu()]
+    is_empty = not found and (isinstance(smi, Unknown) or not smi.lost)
+    findings: List[Finding] = [_no_gpu()] if is_empty else []
     if want["gpu_count"] is not None and want["gpu_count"] != len(found):
         findings.append(_count(want["gpu_count"], found))
     if isinstance(smi, Unknown):

@@ -60,14 +60,21 @@ def _has_optional_ecc(card: Card) -> bool:
     return card.model is not None and card.model.ecc == "optional"
 
 
+# A card that tells none of these does not answer at all: the table of older versions has no better word for it.
+_SENSORS = {"temperature_c", "pstate", "power_draw_w", "utilization_gpu_percent"}
+
+
 def _reset(gpu: Any, _want: Want) -> Optional[str]:
     action = gpu.recovery_action
     if known(action) and str(action).lower() != "none":
         return "recovery action: %s" % action
     if gpu.reset_required is True:
         return "reset required"
-    asks = [field for field, words in gpu.errors().items() if "reset" in words.lower()]
-    return "%s: GPU requires reset" % ", ".join(asks[:3]) if asks else None
+    errors = gpu.errors()
+    asks = [field for field, words in errors.items() if "reset" in words.lower()]
+    if asks:
+        return "%s: GPU requires reset" % ", ".join(asks[:3])
+    return "it answers all questions with %s" % errors["pstate"].partition(": ")[2] if _SENSORS <= set(errors) else None
 
 
 def _errors(gpu: Any, want: Want) -> Optional[str]:

@@ -60,7 +60,9 @@ def _unseen(reason: Unknown) -> Finding:
 
 
 def _when(one: Any) -> str:
-    return "%d times, %s to %s" % (one.count, one.first, one.last) if one.count > 1 else "once, %s" % (one.first or "?")
+    if not one.first:
+        return "%d times" % one.count if one.count > 1 else "once"
+    return "%d times, %s to %s" % (one.count, one.first, one.last) if one.count > 1 else "once, %s" % one.first
 
 
 def _xid(want: Want, one: Any) -> Finding:
