@@ -34,7 +34,12 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("rdma", "link"), (r"(?m)^link \S{1,64}/\d{1,3}:? .{0,200}\bphysical_state ",)),
     (("rdma", "-j", "link"), (r'"ifname":', r'"physical_state":')),
     (("show_gids",), (r"(?m)^n_gids_found=\d",)),
+    (
+        ("journalctl", "-u", "nvidia-fabricmanager.service", "-b", "-o", "short-iso", "--no-pager", "-n", "400"),
+        (r"(?m)\bnv(?:idia)?-fabricmanager[\w.-]{0,20}\[\d{1,9}\]: |^\[\w{3} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[[A-Z]{1,10}\] \[tid ",),
+    ),
     (("journalctl", "-k", "-b", "--no-pager"), (r"NVRM: |\bSXid \(PCI:",)),
+    (("mokutil", "--sb-state"), (r"(?m)^SecureBoot (?:en|dis)abled",)),
     (("nvidia-smi",), (r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|Unable to determine the device handle",)),
 )  # fmt: skip
 

@@ -80,7 +80,8 @@ class SwitchError:
 class FmLog:
     """``missing``: what it did not start for (ib_umad, nvlsm, nvswitch).  ``bridges`` are ConnectX functions that lead
     to NVSwitches of NVLink 5 boards, ``management_guid`` the port that was chosen, ``nvlsm`` the version of the subnet
-    manager that started.  ``errors`` are records above a warning.  ``has_started``: None when neither is said."""
+    manager that started.  ``errors`` are records above a warning.  ``has_started``: None when neither is said.
+    ``is_incompatible``: it is of another version than the driver, and does not say which."""
 
     mismatch: Optional[Tuple[str, str]]
     missing: Tuple[str, ...]
@@ -92,6 +93,7 @@ class FmLog:
     generation: Word
     management_guid: Word
     nvlsm: Word
+    is_incompatible: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ def parse_fm_log(text: Text) -> FmLog:
         generation,
         guid,
         nvlsm,
+        any("version is incompatible with" in error for error in errors),
     )
 
 

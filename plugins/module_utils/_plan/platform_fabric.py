@@ -38,9 +38,11 @@ def _version(have: Have, log: Any) -> List[Finding]:
     installed = {bare(one.version) for one in packages if one.component == "fabricmanager" and one.is_installed}
     wrong = sorted(version for version in installed if loaded and agree(version, loaded) is False)
     said = log.mismatch if log is not None else None
-    if not wrong and not (said and agree(said[0], said[1]) is not True):
+    is_incompatible = log is not None and log.is_incompatible
+    if not wrong and not (said and agree(said[0], said[1]) is not True) and not is_incompatible:
         return []
-    observed = ", ".join(wrong) if wrong else "Fabric Manager %s, driver %s, in its log" % (said or ("?", "?"))
+    in_log = "Fabric Manager %s, driver %s, in its log" % said if said else "it writes that its version is incompatible"
+    observed = ", ".join(wrong) if wrong else in_log
     return [
         Finding(
             "platform.fabric-manager-version", "fail", "nvidia-fabricmanager", loaded or "the driver's version", observed,

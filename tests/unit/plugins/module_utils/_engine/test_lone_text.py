@@ -63,6 +63,15 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
         ("nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20009, Non-fatal, Link 28 x\n", "journalctl -k -b --no-pager"),
         ("$ nvidia-smi\nFailed to initialize NVML: Driver/library version mismatch\n", "nvidia-smi"),
         ("> 01:00.0 VGA compatible controller: NVIDIA\n>  LnkSta: Speed 8GT/s, Width x16\n", "lspci -vvv"),
+        (
+            "Jan 05 14:45:26 node nv-fabricmanager[1120]: Connected to 1 node.\n",
+            "journalctl -u nvidia-fabricmanager.service -b -o short-iso --no-pager -n 400",
+        ),
+        (
+            "[Jul 23 2024 07:53:55] [INFO] [tid 841] multicast group 0 is freed.\n",
+            "journalctl -u nvidia-fabricmanager.service -b -o short-iso --no-pager -n 400",
+        ),
+        ("$ mokutil --sb-state\nSecureBoot enabled\n", "mokutil --sb-state"),
     ],
 )
 def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
