@@ -13,9 +13,10 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, U
 from .._engine.cpuset import parse_cpulist
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
+from .cut_json import json_object
 from .lscpu_labels import LABELS
 from .lscpu_table import Table, table_of
-from .tool_text import clean, find_json
+from .tool_text import clean
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 
@@ -25,8 +26,6 @@ Number = Union[int, Unknown]
 # Whatever the language, the label of a node's row has NUMA and the number of the node in it.
 _NODE_LABEL = re.compile(r"(?=.*NUMA)\D*(\d{1,5})\D*", re.ASCII)
 _MASK = re.compile(r"(?:0x)?[0-9a-fA-F]{1,8}(?:,?[0-9a-fA-F]{1,8}){0,2047}")
-# The pairs of a JSON text that was cut off.
-_FIELD = re.compile(r'"field"\s*:\s*"([^"\n]{1,200})"\s*,\s*"data"\s*:\s*(?:"([^"\n]{0,4000})"|null)')
 # A colon, plain or full-width (U+FF1A); a translated label may be glued to its value.
 _COLON = re.compile("[:：]")
 
@@ -62,8 +61,8 @@ class Cpus:
 def parse_lscpu(text: Text) -> Lscpu:
     """The output of ``lscpu``: plain, ``-J`` (flat or nested), ``-x``, or the table of ``-e`` and ``-p``; never fails."""
     plain = clean(text) if isinstance(text, str) else ""
-    data = find_json(plain)
-    rows = list(_json_rows(data) if isinstance(data, dict) else _cut_rows(plain) or _text_rows(plain))
+    data, _is_cut = json_object(plain, "lscpu")
+    rows = list(_text_rows(plain) if data is None else _json_rows(data))
     said: Dict[str, List[str]] = {}
     for label, value in rows:
         said.setdefault(label, []).append(value)
@@ -193,10 +192,6 @@ def _json_rows(data: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
             if isinstance(item.get("field"), str):
                 yield item["field"].strip().rstrip(":：").strip(), str(item.get("data") or "").strip()
             todo.append(item.get("children"))
-
-
-def _cut_rows(text: str) -> List[Tuple[str, str]]:
-    return [(label.strip().rstrip(":：").strip(), value.strip()) for label, value in _FIELD.findall(text)]
 
 
 def _text_rows(text: str) -> Iterator[Tuple[str, str]]:

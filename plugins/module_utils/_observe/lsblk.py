@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from .columns import Column, cells, columns_of, raw_cells, unescape, without_tree
-from .tool_text import clean, find_json, is_prompt
+from .cut_json import json_object
+from .tool_text import clean, is_prompt
 
 # MAJ:MIN is MAJ_MIN, and USE% is USE_PCT, with --shell.
 _PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]*)="((?:[^"\\]|\\.)*)"')
@@ -61,8 +62,10 @@ def parse_lsblk(text: str) -> Listing:
     complaints = tuple(row.strip() for row in rows if _COMPLAINT.match(row))
     columns: List[str] = []
     found: Found = []
-    data = find_json(clean(text))
-    if isinstance(data, Mapping):
+    data, is_cut = json_object(clean(text), "blockdevices")
+    if is_cut:
+        complaints += ("the end of the output is missing",)
+    if data is not None:
         _walk(data.get("blockdevices"), 0, found)
     elif any(_PAIR.match(row.strip()) for row in rows):
         found = [(0, _pairs(row)) for row in rows if _PAIR.match(row.strip())]

@@ -17,7 +17,8 @@ from .._engine.values import Text
 from .block import SECTOR_BYTES, parse_udev_data
 from .tool_text import clean, is_prompt
 
-_FIELD = re.compile(r"^\s*([A-Z][A-Za-z ]*?) : (.*)$")
+# People set lines in bold when they show them.
+_FIELD = re.compile(r"^[\s*]*([A-Z][A-Za-z ]*?) : (.*?)[\s*]*$")
 _DEVICE = re.compile(r"^\s*(/\S+):\s*$")
 # The table of metadata 0.90 in --examine has a further column in front, and repeats the member itself as "this".
 _MEMBER = re.compile(r"^\s*(?:(this|\d+)\s+)?(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)(?:\s+(.*))?$", re.ASCII)
@@ -219,7 +220,7 @@ def _mdstat(match: re.Match[str], body: str) -> MdStat:
     words = match.group(4).split()
     level = words.pop(0) if words and not _MDSTAT_MEMBER.match(words[0]) else None
     members = [_MDSTAT_MEMBER.match(word) for word in words]
-    slots = re.search(r"\[([U_]+)\]\s*$", body, re.MULTILINE)
+    slots = re.search(r"\[([U_]+)\](?=\s|$)", body, re.MULTILINE)
     action = _ACTION.search(body)
     return MdStat(
         name=match.group(1),

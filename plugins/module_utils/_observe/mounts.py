@@ -13,7 +13,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 from .._engine.values import Text, Unknown, lines
 from .columns import Column, cells, columns_of, raw_cells, without_tree
 from .columns import unescape as unescape_hex
-from .tool_text import clean, find_json, is_prompt
+from .cut_json import json_object
+from .tool_text import clean, is_prompt
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # A comma inside of quotes (SELinux contexts) separates nothing.
@@ -129,8 +130,8 @@ def parse_swaps(text: Text) -> Union[List[str], Unknown]:
 
 def parse_findmnt(text: str) -> List[Row]:
     """findmnt(8): JSON (flat or nested), pairs, a list, a raw list, or a tree."""
-    data = find_json(clean(text))
-    if isinstance(data, Mapping):
+    data, _is_cut = json_object(clean(text), "filesystems")
+    if data is not None:
         return list(_findmnt_nodes(data.get("filesystems"), depth=0))
     lines_ = clean(text).splitlines()
     pairs = [dict(_PAIR.findall(line)) for line in lines_ if _PAIR.match(line.strip())]

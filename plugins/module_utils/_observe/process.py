@@ -6,13 +6,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Dict, Optional
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown
-from .cpu import Ids, ids_of
+from .cpu import Ids, ids_of, mask_of
 from .tool_text import clean
+
+# "/proc/1/status:", as grep puts it in front.
+_PATH = re.compile(r"\s*/proc/[^\s:]{1,40}/status:")
 
 
 @dataclass(frozen=True)
@@ -28,10 +32,10 @@ def parse_proc_status(text: Text) -> Status:
     """``/proc/PID/status``; a row that is missing or no list is unknown, never "all"."""
     rows: Dict[str, str] = {}
     for line in clean(text).splitlines() if isinstance(text, str) else []:
-        key, colon, value = line.partition(":")
+        key, colon, value = _PATH.sub("", line).partition(":")
         if colon:
             rows.setdefault(key.strip(), value.strip())
-    return Status(rows.get("Name", ""), _list(rows.get("Cpus_allowed_list")), _list(rows.get("Mems_allowed_list")))
+    return Status(rows.get("Name", ""), _allowed(rows, "Cpus_allowed"), _allowed(rows, "Mems_allowed"))
 
 
 def status(host: Host, pid: int) -> Optional[Status]:
@@ -40,6 +44,9 @@ def status(host: Host, pid: int) -> Optional[Status]:
     return None if text is None else parse_proc_status(text)
 
 
-def _list(value: Optional[str]) -> Ids:
+def _allowed(rows: Dict[str, str], name: str) -> Ids:
     # A process is always allowed at least one CPU and one node, so an empty list says nothing.
-    return ids_of(value) if value else Unknown("the status has no such row")
+    listed, mask = rows.get(name + "_list"), rows.get(name)
+    if listed:
+        return ids_of(listed)
+    return (mask_of(mask) if mask and listed is None else frozenset()) or Unknown("the status has no such row")

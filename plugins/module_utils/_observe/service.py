@@ -92,12 +92,16 @@ def group_of(text: Text) -> Optional[str]:
 
 def assignments(host: Host, paths: Sequence[str]) -> List[Tuple[str, int, str, str]]:
     """``Key=value`` lines of unit files, as (path, line, key, value)."""
-    found: List[Tuple[str, int, str, str]] = []
-    for path in paths:
-        for number, line in _joined(lines(host.read(path))):
-            row = re.match(r"\s*([A-Z][A-Za-z0-9]*)\s*=\s*(.*?)\s*\Z", line)
-            if row:
-                found.append((path, number, row.group(1), row.group(2)))
+    return [(path, *row) for path in paths for row in parse_unit_file(host.read(path))]
+
+
+def parse_unit_file(text: Text) -> List[Tuple[int, str, str]]:
+    """The ``Key=value`` lines of a unit file or drop-in: line number, key, value."""
+    found: List[Tuple[int, str, str]] = []
+    for number, line in _joined(lines(text)):
+        row = re.match(r"\s*([A-Z][A-Za-z0-9]*)\s*=\s*(.*?)\s*\Z", line)
+        if row:
+            found.append((number, row.group(1), row.group(2)))
     return found
 
 

@@ -184,6 +184,20 @@ def test_forms_of_lsblk(text: str, values: dict[str, str]) -> None:
         assert found["sda1"]["size"] == "512G"
 
 
+def test_json_without_its_end_tells_what_is_whole() -> None:
+    text = '# lsblk -J | head\n{\n "blockdevices": [\n  {"name": "sda", "size": "1T", "children": [\n   {"name": "sda1", "size": "7'
+    listing = lsblk.parse_lsblk(text)
+    assert [(device.name, dict(device.values)) for device in listing.devices] == [
+        ("sda", {"name": "sda", "size": "1T"}),
+        ("sda1", {"name": "sda1"}),
+    ]
+    assert listing.complaints == ("the end of the output is missing",)
+    rows = mounts.parse_findmnt(
+        '{"filesystems": [{"target": "/a", "source": "b", "fstype": "xfs", "options": "rw"}, {"tar'
+    )
+    assert rows == [mounts.Row("/a", "b", "", "xfs", ("rw",))]
+
+
 def test_a_shell_that_has_no_lsblk_is_a_complaint() -> None:
     assert lsblk.parse_lsblk("bash: lsblk: command not found\n").complaints == ("bash: lsblk: command not found",)
 

@@ -153,6 +153,18 @@ def test_a_status_without_lists_is_unknown_and_not_all() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Name:\tx\nCpus_allowed:\t0000,00400008\nMems_allowed:\t00000000,00000002\n",
+        "/proc/7/status:Cpus_allowed_list:\t3,22\n/proc/7/status:Mems_allowed_list:\t1\n",
+    ],
+)
+def test_a_status_that_has_masks_alone_or_a_path_in_front(text: str) -> None:
+    status = parse_proc_status(text)
+    assert (status.cpus_allowed, status.mems_allowed) == (frozenset([3, 22]), frozenset([1]))
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [("0\n", 0), ("3\n", 3), ("-1\n", None), ("", None), ("x", None), (None, None), ("٣", None), ("-2", None)],
 )

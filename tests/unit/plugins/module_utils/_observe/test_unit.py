@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import unit
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import service, unit
 
 CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus/systemd"
 
@@ -85,6 +85,18 @@ def test_a_next_command_is_not_part_of_the_value_before_it() -> None:
     first, second = unit.parse_show(text)
     assert first == {"Id": "a.service", "AllowedCPUs": "0-3"}
     assert second["ExecStart"].splitlines()[1:] == ["# a comment of the script"]
+
+
+def test_lines_of_a_unit_file_that_go_on() -> None:
+    text = (
+        "# /etc/systemd/system/a.slice\n[Slice]\nAllowedCPUs=0-3 \\\n; not now: 4-7 \\\n# nor this\n\t8-11\n"
+        " MemoryMax = 4G\nnonsense\nExecStart=/bin/x \\\n"
+    )
+    assert service.parse_unit_file(text) == [
+        (3, "AllowedCPUs", "0-3 8-11"),
+        (7, "MemoryMax", "4G"),
+        (9, "ExecStart", "/bin/x"),
+    ]
 
 
 @pytest.mark.parametrize("word", ["oui", "nicht gesetzt", "-1", "1e3", "²", "12 %"])
