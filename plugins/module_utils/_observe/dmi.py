@@ -38,7 +38,8 @@ _PICKED = re.compile(
     r"\s+(Size|Locator|Bank Locator|Type|Speed|Configured (?:Memory |Clock )?Speed|Manufacturer|Part Number|Rank): (.*)"
 )
 _UNAVAILABLE = re.compile(
-    r"No SMBIOS nor DMI entry point found|Permission denied|Operation not permitted|/dev/mem:|Can't read memory", re.I
+    r"No SMBIOS nor DMI entry point found|command not found|Permission denied|Operation not permitted|/dev/mem:|Can't read memory",
+    re.I,
 )
 # What firmware writes where it has nothing to say.
 _EMPTY_WORDS = (

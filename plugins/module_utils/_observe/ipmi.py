@@ -45,6 +45,8 @@ REDUNDANCY_NAME = re.compile(r"redun|^Power Supplies$|^PS_?RDNDNT", re.IGNORECAS
 _BITS = re.compile(r"0x([0-9a-f]{2})[0-9a-f]{2}", re.IGNORECASE)
 # What stands behind the name of a host: the bar of a table, or the first words of the other outputs.
 _SIGN = re.compile(r".{1,80}\||Sensor ID|SEL Record|Instantaneous|Current Power|[\w .+-]{1,40},")
+# What somebody wrote behind a row.
+_REMARK = re.compile(r"\s(?:#|<[-=]{1,8}|\u2190|//)\s.*$")
 _ID = re.compile(r"[0-9A-F]{1,3}h", re.IGNORECASE)
 _SEL_ROW = re.compile(r"[\s>#]*[0-9a-f]{1,6}\s*\|", re.IGNORECASE | re.ASCII)
 _DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
@@ -188,7 +190,7 @@ def _rows(text: Text) -> List[str]:
 
 def _cells(line: str) -> List[str]:
     """The cells of a row; what quotes it in a mail or a note, or frames it in a table of Markdown, is no part of it."""
-    line = re.sub(r"^[\s>#]+", "", line).rstrip()
+    line = _REMARK.sub("", re.sub(r"^[\s>#]+", "", line)).rstrip()
     if line.startswith("|"):
         line = line[1:-1] if line.endswith("|") else line[1:]
     return [] if re.fullmatch(r"[-|:+ ]{2,500}", line) else [cell.strip() for cell in line.split("|")]

@@ -195,6 +195,8 @@ def test_rows_that_were_bent_on_the_way() -> None:
         "12V         | 06h | ok  | 10.1 | 11,50 Volts\n"
         "PSU0_Status | C0h | ok  |  8.1 | Presence detected | AC OK\n"
         "Status         63h | ok | 10.2 | Presence detected, Power Supply AC lost\n"
+        "Total_Power | 760 Watts         | ok    # what the host draws\n"
+        "PS2 Status  | C9h | ok  | 10.2 | Presence detected, Failure detected     <= NOT OK !!\n"
         "\x1b[32mFP Temp     | 01h | ok  | 12.1 | 77 degrees F\x1b[0m\n"
     )
     assert [(one.name, one.id, plain(one.value), one.states) for one in found] == [
@@ -202,6 +204,8 @@ def test_rows_that_were_bent_on_the_way() -> None:
         ("12V", "06h", 11.5, ()),
         ("PSU0_Status", "C0h", None, ("Presence detected", "AC OK")),
         ("Status", "63h", None, ("Presence detected", "Power Supply AC lost")),
+        ("Total_Power", "", 760.0, ()),
+        ("PS2 Status", "C9h", None, ("Presence detected", "Failure detected")),
         ("FP Temp", "01h", 77.0, ()),
     ]
     assert ipmi_power.power_of(found).inlet_c == 25.0
