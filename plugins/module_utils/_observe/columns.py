@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from .tool_text import is_prompt
+
 # The lines with which a tree is drawn, by the Unicode and by the ASCII set, and those that join trees (lsblk -M).
 _TREE = re.compile(r"[\s│├└─┌┬┈▶|`-]*")
 
+# Prompts that end otherwise: of SUSE ("user@host:~>"), of zsh ("host%", "➜  ~").
+_OTHER_PROMPT = re.compile(r"\s{0,8}(?:[\w.-]{1,40}@[\w.-]{1,64}:\S{0,80}>(?:\s|$)|[\w.@-]{1,64}% \S|[➜❯] )")
 _ESCAPED = re.compile(r"((?:\\x[0-9a-fA-F]{2})+)")
 
 
@@ -21,6 +25,11 @@ class Column(NamedTuple):
     name: str
     left: int
     right: int
+
+
+def is_end(row: str) -> bool:
+    """Whether a row ends a table: a fence, or a prompt with the next command."""
+    return is_prompt(row) or _OTHER_PROMPT.match(row) is not None
 
 
 def columns_of(header: str) -> List[Column]:

@@ -16,7 +16,7 @@ from .._engine.values import Text, Unknown, lines
 from .cut_json import json_object
 from .lscpu_labels import LABELS
 from .lscpu_table import Table, table_of
-from .tool_text import clean
+from .tool_text import clean, without_labels
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 
@@ -26,6 +26,8 @@ Number = Union[int, Unknown]
 # Whatever the language, the label of a node's row has NUMA and the number of the node in it.
 _NODE_LABEL = re.compile(r"(?=.*NUMA)\D*(\d{1,5})\D*", re.ASCII)
 _MASK = re.compile(r"(?:0x)?[0-9a-fA-F]{1,8}(?:,?[0-9a-fA-F]{1,8}){0,2047}")
+# What stands behind the names of hosts, where those stand before all lines.
+_SIGN = re.compile(r"Architecture|CPU")
 # A colon, plain or full-width (U+FF1A); a translated label may be glued to its value.
 _COLON = re.compile("[:：]")
 
@@ -60,7 +62,7 @@ class Cpus:
 
 def parse_lscpu(text: Text) -> Lscpu:
     """The output of ``lscpu``: plain, ``-J`` (flat or nested), ``-x``, or the table of ``-e`` and ``-p``; never fails."""
-    plain = clean(text) if isinstance(text, str) else ""
+    plain = clean(without_labels(text, _SIGN)) if isinstance(text, str) else ""
     data, _is_cut = json_object(plain, "lscpu")
     rows = list(_text_rows(plain) if data is None else _json_rows(data))
     said: Dict[str, List[str]] = {}

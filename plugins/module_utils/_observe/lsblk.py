@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from .columns import Column, cells, columns_of, raw_cells, unescape, without_tree
+from .columns import Column, cells, columns_of, is_end, raw_cells, unescape, without_tree
 from .cut_json import json_object
-from .tool_text import clean, is_prompt
+from .tool_text import clean, without_labels
 
 # MAJ:MIN is MAJ_MIN, and USE% is USE_PCT, with --shell.
 _PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]*)="((?:[^"\\]|\\.)*)"')
@@ -26,6 +26,10 @@ _ALWAYS = {
     "type": re.compile(r"[a-z][a-z0-9_+-]*"),
     "size": re.compile(r"\d+([.,]\d+)?[BKMGTPE]?", re.ASCII),
 }
+_ONE_NAME = re.compile(r"\S+")
+_KERNEL_NAME = re.compile(
+    r"/dev/|(?:sd|hd|vd|xvd|nvme|md|dm-|loop|sr|fd|zram|ram|nbd|rbd|drbd|mmcblk|mpath|dasd|pmem|nvd|bcache|zd|st)[a-z0-9]"
+)
 # Cells that hold several values have one below the other.
 _STACKED = ("mountpoints", "fsroots")
 # Columns that always have one word: where only the last is another, words count and not where they stand.
@@ -58,11 +62,12 @@ class Listing:
 
 def parse_lsblk(text: str) -> Listing:
     """Any output of lsblk, with error lines mixed in or alone."""
-    rows = clean(text).splitlines()
+    text = clean(without_labels(text, _HEADER))
+    rows = text.splitlines()
     complaints = tuple(row.strip() for row in rows if _COMPLAINT.match(row))
     columns: List[str] = []
     found: Found = []
-    data, is_cut = json_object(clean(text), "blockdevices")
+    data, is_cut = json_object(text, "blockdevices")
     if is_cut:
         complaints += ("the end of the output is missing",)
     if data is not None:
@@ -107,7 +112,7 @@ def _tables(rows: List[str]) -> Tuple[List[str], Found]:
         if _is_header(row):
             columns = columns_of(row)
             names.update(dict.fromkeys(column.name for column in columns))
-        elif is_prompt(row):
+        elif is_end(row):
             columns = []
         elif columns and row.strip():
             _add_row(row, columns, found)
@@ -123,8 +128,16 @@ def _add_row(row: str, columns: List[Column], found: Found) -> None:
     if values and found and all(key in _STACKED for key in values):
         for key, value in values.items():
             found[-1][1][key] = "\n".join(filter(None, [found[-1][1].get(key), value]))
-    elif _name(values) and all(_ALWAYS[key].fullmatch(values.get(key, "")) for key in _ALWAYS if _has(columns, key)):
+    elif _is_device(values, depth, columns):
         found.append((depth, {**{column.name: "" for column in columns}, **values}))
+
+
+def _is_device(values: Mapping[str, str], depth: int, columns: List[Column]) -> bool:
+    always = [key for key in _ALWAYS if _has(columns, key)]
+    if not _ONE_NAME.fullmatch(_name(values)) or not all(_ALWAYS[key].fullmatch(values.get(key, "")) for key in always):
+        return False
+    # Below a table without such columns a lone word may be anything.
+    return bool(always) or len(values) > 1 or depth > 0 or _KERNEL_NAME.match(_name(values)) is not None
 
 
 def _row(row: str, columns: List[Column]) -> Tuple[int, Dict[str, str]]:

@@ -15,7 +15,7 @@ from .._engine.host import Host
 from .._engine.units import parse_size
 from .._engine.values import Text
 from .block import SECTOR_BYTES, parse_udev_data
-from .tool_text import clean, is_prompt
+from .tool_text import clean, is_prompt, without_labels
 
 # People set lines in bold when they show them.
 _FIELD = re.compile(r"^[\s*]*([A-Z][A-Za-z ]*?) : (.*?)[\s*]*$")
@@ -29,6 +29,7 @@ _KNOWN = ("Version", "Raid Level", "State", "Magic", "UUID", "Array UUID")
 # "broken" since kernel 5.19: a member of an array without redundancy is gone (md_seq_show, drivers/md/md.c).
 _MDSTAT = re.compile(r"^\s*(md\S*) : (active|inactive|broken)(?: \(([a-z-]+)\))?(.*)$")
 _MDSTAT_END = re.compile(r"\s*(unused devices|Personalities) ?:")
+_SIGN = re.compile(r"/dev/\S+:|Personalities|md\S* : ")
 _MDSTAT_MEMBER = re.compile(r"^([^\s\[]+)\[(\d+)\]((?:\([A-Z]\))*)$", re.ASCII)
 _ACTION = re.compile(r"\b(recovery|resync|reshape|check|repair)\s*=\s*(\S+)")
 
@@ -112,7 +113,7 @@ def parse_mdstat(text: Text) -> List[MdStat]:
     """``/proc/mdstat``, in its order."""
     arrays: List[Tuple[re.Match[str], List[str]]] = []
     is_inside = False
-    for line in clean(text).splitlines() if isinstance(text, str) else []:
+    for line in clean(without_labels(text, _SIGN)).splitlines() if isinstance(text, str) else []:
         head = _MDSTAT.match(line)
         if head:
             arrays.append((head, []))
@@ -165,7 +166,7 @@ def _blocks(text: str) -> List[Tuple[str, List[str]]]:
     """The lines below each heading with a device, to the next prompt."""
     found: List[Tuple[str, List[str]]] = []
     is_inside = False
-    for line in clean(text).splitlines():
+    for line in clean(without_labels(text, _SIGN)).splitlines():
         device = _DEVICE.match(line)
         if device:
             found.append((device.group(1), []))

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Text, Unknown, lines
-from .columns import Column, cells, columns_of, raw_cells, without_tree
+from .columns import Column, cells, columns_of, is_end, raw_cells, without_tree
 from .columns import unescape as unescape_hex
 from .cut_json import json_object
-from .tool_text import clean, is_prompt
+from .tool_text import clean, without_labels
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # A comma inside of quotes (SELinux contexts) separates nothing.
@@ -130,10 +130,11 @@ def parse_swaps(text: Text) -> Union[List[str], Unknown]:
 
 def parse_findmnt(text: str) -> List[Row]:
     """findmnt(8): JSON (flat or nested), pairs, a list, a raw list, or a tree."""
-    data, _is_cut = json_object(clean(text), "filesystems")
+    text = clean(without_labels(text, _FINDMNT_HEADER))
+    data, _is_cut = json_object(text, "filesystems")
     if data is not None:
         return list(_findmnt_nodes(data.get("filesystems"), depth=0))
-    lines_ = clean(text).splitlines()
+    lines_ = text.splitlines()
     pairs = [dict(_PAIR.findall(line)) for line in lines_ if _PAIR.match(line.strip())]
     if pairs:
         cells_ = [{key.lower(): unescape_hex(value) for key, value in pair.items()} for pair in pairs]
@@ -156,7 +157,7 @@ def _findmnt_table(rows: List[str]) -> List[Row]:
     for row in rows:
         if _FINDMNT_HEADER.match(row) and "TARGET" in row.split():
             columns = columns_of(row)
-        elif is_prompt(row):
+        elif is_end(row):
             columns = []
         elif columns and row.strip():
             values = _findmnt_cells(row, columns)

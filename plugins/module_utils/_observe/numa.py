@@ -13,7 +13,7 @@ from typing import Dict, List, Optional, Tuple, Union
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, lines
 from .cpu import Ids, Number, ids_of, recorded_lscpu
-from .tool_text import clean
+from .tool_text import clean, without_labels
 
 NODE_FOLDER = "/sys/devices/system/node"
 
@@ -48,7 +48,7 @@ def parse_numactl(text: Text) -> List[Node]:
     distances: Dict[int, Tuple[int, ...]] = {}
     wraps: Optional[int] = None
     begun = False
-    for line in clean(text).splitlines()[:_MOST_LINES] if isinstance(text, str) else []:
+    for line in clean(without_labels(text, _FIRST_ROW)).splitlines()[:_MOST_LINES] if isinstance(text, str) else []:
         # Another machine's output begins; its nodes have the same numbers.
         if begun and _FIRST_ROW.match(line):
             break

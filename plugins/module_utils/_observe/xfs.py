@@ -12,7 +12,7 @@ from typing import Dict, Mapping, Optional, Union
 
 from .._engine.host import Host
 from .._engine.values import Unknown
-from .tool_text import clean
+from .tool_text import clean, without_labels
 
 _SECTION = re.compile(r"^\s*(meta-data|data|naming|log|realtime)\s*=(.*)$")
 _MORE = re.compile(r"^\s*=(.*)$")
@@ -51,7 +51,7 @@ def parse_xfs_info(text: str) -> Union[Geometry, Unknown]:
     names: Dict[str, str] = {}
     values: Dict[str, Dict[str, int]] = {"meta-data": {}, "data": {}, "naming": {}, "log": {}, "realtime": {}}
     section = ""
-    for line in clean(text).splitlines():
+    for line in clean(without_labels(text, _SECTION)).splitlines():
         start, more = _SECTION.match(line), _MORE.match(line)
         if start:
             section = start.group(1)

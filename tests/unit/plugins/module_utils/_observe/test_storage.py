@@ -151,6 +151,27 @@ def test_a_name_that_was_blacked_out_moves_no_value() -> None:
     }  # fmt: skip
 
 
+def test_a_word_below_a_table_of_filesystems_is_no_device() -> None:
+    text = (
+        "NAME     FSTYPE LABEL MOUNTPOINT\nnvme0n1\n└─data   xfs          /data\nsdz\n\nThanks\nBob B. said so\n"
+        "bob@h:~> df\nFilesystem 1K-blocks Mounted\n/dev/sdq          9 /q\n"
+    )
+    assert list(devices_of(text)) == ["nvme0n1", "data", "sdz"]
+
+
+def test_names_of_hosts_before_all_lines() -> None:
+    def labelled(text: str) -> str:
+        return "".join("gpu-1: %s\n" % line for line in text.splitlines())
+
+    assert list(devices_of(labelled("NAME MAJ:MIN TYPE\nsda      8:0 disk\nsdb     8:16 disk\n"))) == ["sda", "sdb"]
+    assert [row.target for row in mounts.parse_findmnt(labelled("TARGET SOURCE\n/a     b\n/c     d\n"))] == ["/a", "/c"]
+    assert [
+        array.name
+        for array in md.parse_mdstat(labelled("Personalities :\nmd0 : active raid1 a[0]\n  1 blocks [2/1] [U_]\n"))
+    ] == ["md0"]
+    assert xfs.parse_xfs_info(labelled(GEOMETRY)) == xfs.parse_xfs_info(GEOMETRY)
+
+
 def test_two_listings_of_one_machine_are_one() -> None:
     text = (
         "NAME MAJ:MIN SIZE TYPE MOUNTPOINT\nsda      8:0   1T disk \n\n"
