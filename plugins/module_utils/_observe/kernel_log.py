@@ -16,7 +16,7 @@ from .kernel_lines import Entry, entries, span
 from .kernel_nvrm import Nvrm, is_ours, read_nvrm
 from .kernel_pci import PciTrouble, is_of_pci, read_pci
 from .nvidia_values import Flag, Word
-from .nvidia_words import clean
+from .nvidia_words import plain
 
 DEADLINE_S = 15.0
 # The newest lines of a boot.  A host that logged more has a flood; what its beginning said is seen elsewhere as well.
@@ -88,7 +88,7 @@ def parse_kernel_log(text: Text) -> Union[KernelLog, Unknown]:
     if complaint is not None:
         return complaint
     if "\x1b" in text or "\r" in text:
-        text = clean(text)
+        text = plain(text)
     ours: List[Entry] = []
     of_pci: List[Entry] = []
     others: List[Entry] = []

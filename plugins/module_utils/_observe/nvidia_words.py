@@ -10,6 +10,7 @@ import re
 from typing import Dict, Optional, Tuple
 
 from .._engine.values import Unknown
+from . import tool_text
 from .nvidia_values import ABSENT, Flag, LostGpu, Number, Real, Word
 
 # What stands in the place of a value, in lower case and without brackets, by how it begins
@@ -59,7 +60,10 @@ _COMPLAINT = re.compile(
     r"nvml library version|.{0,40}inforom is corrupted|.{0,60}command not found|not recognized as)",
     re.IGNORECASE,
 )
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+# Colours, titles, and what `tput sgr0` adds.
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\x1b]{0,200}\x07?|\x1b\([A-Z0-9]|\x0f")
+# What pdsh, clush and the like put in front of each line.
+_HOST = re.compile(r"[A-Za-z0-9][\w.-]{0,63}:")
 
 
 def silence(raw: str) -> Optional[Unknown]:
@@ -164,6 +168,20 @@ def lost_gpus(complaints: Tuple[str, ...]) -> Tuple[LostGpu, ...]:
     return tuple(lost.values())
 
 
-def clean(text: str) -> str:
+def plain(text: str) -> str:
     """Without colours and byte order mark; nvidia-smi of Windows ends its lines with CR LF."""
     return _ESCAPES.sub("", text).lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def clean(text: str) -> str:
+    """As it was printed: also without what stands in front of its lines where somebody passed it on."""
+    return _without_host(tool_text.clean(plain(text)))
+
+
+def _without_host(text: str) -> str:
+    """Only where all lines are of one host: those of several would become one machine."""
+    host = _HOST.match(text.lstrip()[:80])
+    rows = [line for line in text.split("\n") if line.strip()] if host else []
+    if not host or len(rows) < 3 or not all(line.startswith(host.group()) for line in rows):
+        return text
+    return "\n".join(re.sub("^ ", "", line[host.end() :]) for line in rows)

@@ -74,7 +74,7 @@ def _reset(gpu: Any, _want: Want) -> Optional[str]:
     asks = [field for field, words in errors.items() if "reset" in words.lower()]
     if asks:
         return "%s: GPU requires reset" % ", ".join(asks[:3])
-    return "it answers all questions with %s" % errors["pstate"].partition(": ")[2] if _SENSORS <= set(errors) else None
+    return "it answers all questions with %s" % errors["pstate"].partition(": ")[2] if set(errors) >= _SENSORS else None
 
 
 def _errors(gpu: Any, want: Want) -> Optional[str]:

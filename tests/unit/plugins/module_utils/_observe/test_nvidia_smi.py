@@ -604,6 +604,23 @@ def test_gpus_that_are_part_of_a_chip() -> None:
     assert jetson.memory_total_mib == spark.memory_total_mib == Unknown("not applicable: Not Supported")
 
 
+@pytest.mark.parametrize("mark", ["> ", "gpu-01: ", "\x1b(B\x1b[m"])
+def test_an_output_that_somebody_passed_on(mark: str) -> None:
+    table = text_of("nvidia-smi-table/table-h100-590.txt")
+    log = text_of("nvidia-smi-q/q-a10-535.129.txt")
+    marked = "".join(mark + line for line in table.splitlines(keepends=True))
+    assert parse_nvidia_smi_table(marked) == parse_nvidia_smi_table(table)
+    assert parse_nvidia_smi_text(
+        "".join(mark + line for line in log.splitlines(keepends=True))
+    ) == parse_nvidia_smi_text(log)
+
+
+def test_two_hosts_are_not_one() -> None:
+    table = text_of("nvidia-smi-table/table-h100-590.txt").splitlines(keepends=True)
+    both = "".join("n%d: %s" % (host, line) for host in (1, 2) for line in table)
+    assert parse_nvidia_smi_table(both).log.gpus == ()
+
+
 def test_the_table_of_r290() -> None:
     one, two = parse_nvidia_smi_table(
         "| 0.  GeForce 8500 GT           | 0000:01:00.0  N/A    |       N/A        N/A |\n"
