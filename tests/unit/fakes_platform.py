@@ -127,6 +127,7 @@ MODELS = {
     "newer": Model("10de:3f00", "10de:0001", "16@32.0", 131072, 18, "53.125 GB/s",
                    _says("NVIDIA X900", "Vera", 294912, 524288, 1400)),
 }  # fmt: skip
+_IPMI = {"sdr": texts.SENSORS, "dcmi": texts.DCMI, "mc": texts.MC_INFO}
 BARE_METAL = {"gpu_virtualization_mode/virtualization_mode": "None"}
 
 
@@ -160,7 +161,7 @@ class PlatformHost(FakeHost):
             "dpkg-query": lambda argv, stdin: said(texts.packages(DRIVER)),
             "modinfo": lambda argv, stdin: said(texts.modinfo(DRIVER, KERNEL)),
             "dmidecode": lambda argv, stdin: said(texts.dmidecode()),
-            "ipmitool": lambda argv, stdin: said(texts.SENSORS if "sdr" in argv else texts.DCMI),
+            "ipmitool": lambda argv, stdin: said(_IPMI[argv[1]]),
             "ibv_devinfo": lambda argv, stdin: said("".join(map(texts.devinfo, self.listdir("/sys/class/infiniband")))),
             "dcb": lambda argv, stdin: said(texts.DCB[argv[2]]),
             "ethtool": lambda argv, stdin: said(texts.PAUSE if argv[1] == "-a" else texts.STATISTICS),

@@ -47,6 +47,25 @@ DCMI = """\
     Power reading state is:                   activated
 
 """
+# In the form of ipmitool(1), mc info.
+MC_INFO = """\
+Device ID                 : 32
+Device Revision           : 1
+Firmware Revision         : 1.74
+IPMI Version              : 2.0
+Manufacturer ID           : 10876
+Manufacturer Name         : Supermicro
+Product ID                : 6929 (0x1b11)
+Product Name              : Unknown (0x1B11)
+Device Available          : yes
+Provides Device SDRs      : no
+Additional Device Support :
+    Sensor Device
+    SDR Repository Device
+Aux Firmware Rev Info     :
+    0x04
+    0x00
+"""
 DCB = {
     "pfc": json.dumps(
         {"pfc_cap": 8, "macsec_bypass": False, "delay": 0, "prio_pfc": [place == 3 for place in range(8)]}

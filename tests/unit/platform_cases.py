@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, Mapping
 
 import fakes_platform
@@ -133,9 +133,9 @@ def short(finding: Finding) -> str:
 @lru_cache(maxsize=None)
 def _base(kind: str, model: str) -> tuple[str, ...]:
     """What is said of the host while nothing is changed on it."""
-    root = Path(mkdtemp(prefix="platform-"))
-    host = fresh({"host": kind, "model": model}, root)
-    return tuple(short(finding) for finding in judge(host, want_of()))
+    with TemporaryDirectory(prefix="platform-") as root:
+        host = fresh({"host": kind, "model": model}, Path(root))
+        return tuple(short(finding) for finding in judge(host, want_of()))
 
 
 def check(row: Mapping[str, Any], root: Path) -> list[Finding]:

@@ -17,6 +17,7 @@ from .._engine.host import Host, fresh
 from .._engine.values import Unknown
 from .._tables import gpus as catalogue
 from . import (
+    bmc,
     cpu,
     cpufreq,
     dmi,
@@ -30,6 +31,7 @@ from . import (
     network,
     numa,
     nvidia_smi,
+    nvme,
     packages,
     pci,
     pci_recorded,
@@ -58,6 +60,7 @@ def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> Dict[str, Any
         "today": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     have["network"] = network.observe(host)
+    have.update(_disks(host, bus))
     have.update(_gpu_side(host, bus))
     have.update(_machine(host))
     have.update(_growth(host, devices, ways, have["network"]))
@@ -70,11 +73,12 @@ def _bus(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> pci_recorded.Bus
         bus = pci_recorded.Bus(gpus) if host.is_live else pci_recorded.observe(host, gpu_match, _KINDS)
         known = bus.gpus if isinstance(bus.gpus, Unknown) else bus.gpus[:_MOST_GPUS]
         return replace(bus, gpus=known, devices=tuple(_kept(bus.devices)))
-    devices = _kept([one for one in pci.observe(host, gpu_match) if one.kind in _KINDS])
+    everything = pci.observe(host, gpu_match)
+    devices = _kept([one for one in everything if one.kind in _KINDS])
     # Configuration spaces are slow to read: those of GPUs and NICs are looked into.
     close = [one.address for one in devices if one.kind in ("gpu", "nic")]
     ways = pci_walk.observe(host, [one.address for one in devices], close)
-    return pci_recorded.Bus(gpus[:_MOST_GPUS], tuple(devices), ways)
+    return pci_recorded.Bus(gpus[:_MOST_GPUS], tuple(devices), ways, raid=nvme.raid_controllers(everything))
 
 
 def _kept(devices: Sequence[pci.Device]) -> List[pci.Device]:
@@ -86,6 +90,12 @@ def _kept(devices: Sequence[pci.Device]) -> List[pci.Device]:
         if left[one.kind] >= 0:
             found.append(one)
     return found
+
+
+def _disks(host: Host, bus: pci_recorded.Bus) -> Dict[str, Any]:
+    controllers = nvme.observe(host)
+    names = [] if isinstance(controllers, Unknown) else [one.name for one in controllers]
+    return {"nvme": controllers, "smart": nvme.observe_smart(host, names[:_MOST_OTHERS]), "raid": bus.raid}
 
 
 def _gpu_side(host: Host, bus: pci_recorded.Bus) -> Dict[str, Any]:
@@ -138,6 +148,7 @@ def _machine(host: Host) -> Dict[str, Any]:
         sockets = said.sockets
     governors = cpufreq.policies(host, ["governor"])
     nodes = numa.observe(host)
+    power = ipmi_power.observe(host)
     return {
         "virtualization": topology.virtualization(host),
         "sockets": len(set(cpus.package_of.values())) or sockets,
@@ -147,7 +158,8 @@ def _machine(host: Host) -> Dict[str, Any]:
         "governors": _governors(governors),
         "firmware": firmware.observe(host),
         "dmi": tables,
-        "power": ipmi_power.observe(host),
+        "power": power,
+        "bmc": bmc.observe(host, power),
     }
 
 

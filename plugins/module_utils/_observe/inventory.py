@@ -34,7 +34,7 @@ def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> Dict[str, Any
         "nics": _nics(have),
         "psus": _each(have["power"].supplies, _supply),
         "bios": {name: _known(have["firmware"].dmi.get("bios_" + name)) for name in ("vendor", "version", "date")},
-        "bmc": {"firmware": None},
+        "bmc": {"firmware": _known(have["bmc"].firmware)},
         "system": _system(have),
     }
 

@@ -13,6 +13,7 @@ from .._engine.host import Host
 from .._engine.values import Unknown
 from .fabric import Switch
 from .lspci import Listed, parse_lspci, ways
+from .nvme import RaidController, raid_controllers
 from .pci import NVIDIA_GPUS, Device, Link, kind_of, sort_key
 from .pci_registers import LinkEnd
 from .pci_tree import Way
@@ -40,6 +41,7 @@ class Bus:
     ways: Mapping[str, Union[Way, Unknown]] = field(default_factory=dict)
     switches: Optional[Tuple[Switch, ...]] = None
     excerpts: Tuple[LinkEnd, ...] = ()
+    raid: Tuple[RaidController, ...] = ()
 
 
 def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> Bus:
@@ -47,7 +49,8 @@ def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]], kinds: Sequence[
     found = listed(host)
     if isinstance(found, Unknown):
         return Bus(found)
-    seen = tuple(device for device in devices(found, gpu_match) if device.kind in kinds)
+    everything = devices(found, gpu_match)
+    seen = tuple(device for device in everything if device.kind in kinds)
     gpus: Union[List[Device], Unknown] = [device for device in seen if device.kind == "gpu"]
     # The first function of a root bus is in every whole list; without it a device may just not have been copied.
     is_whole = any(one.function.address.endswith(":00:00.0") for one in found)
@@ -63,6 +66,7 @@ def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]], kinds: Sequence[
         if switches or is_whole
         else None,
         tuple(one.function.link for one in found if not one.function.address),
+        raid_controllers(everything),
     )
 
 

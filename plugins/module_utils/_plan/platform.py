@@ -16,10 +16,12 @@ from .._engine.values import BadWant, Finding, Unknown
 from .._tables import gpus as catalogue
 from . import (
     platform_bios,
+    platform_disks,
     platform_driver,
     platform_fabric,
     platform_gpus,
     platform_health,
+    platform_ids,
     platform_libraries,
     platform_links,
     platform_locality,
@@ -40,7 +42,7 @@ Have = Mapping[str, Any]
 JUDGES = (
     platform_gpus, platform_health, platform_log, platform_links, platform_nvlink, platform_topo, platform_fabric,
     platform_driver, platform_packages, platform_libraries, platform_bios, platform_memory, platform_power,
-    platform_locality, platform_rdma, platform_steps,
+    platform_disks, platform_locality, platform_rdma, platform_steps,
 )  # fmt: skip
 plan = platform_steps.plan
 
@@ -81,8 +83,8 @@ def check_want(want: Want) -> None:
     for index, row in enumerate(want["gpu_match"]):
         _check_match("gpu_match[%d]" % index, row)
     for index, row in enumerate(want["accepted"]):
-        if not row["id"].startswith("platform."):
-            raise BadWant("accepted[%d].id" % index, row["id"], "the id of a finding of this area: platform.…")
+        if not platform_ids.is_known(row["id"]):
+            raise BadWant("accepted[%d].id" % index, row["id"], platform_ids.allowed(row["id"]))
 
 
 def judge(want: Want, have: Have) -> List[Finding]:

@@ -15,6 +15,8 @@ import platform_cases
 import pytest
 from platform_cases import ROOT
 
+from ansible_collections.gpufleet.host.plugins.module_utils._plan import platform_ids
+
 ROWS = [(topic, row) for topic in platform_cases.topics() for row in platform_cases.table(topic)]
 NAMES = ["%s: %s" % (topic, row["name"]) for topic, row in ROWS]
 
@@ -79,6 +81,13 @@ def test_the_docs_name_every_finding_and_no_other() -> None:
     assert len(made) > 100
     assert {one for one in made if not any(is_one(one, group) for group in named)} == set()
     assert {group for group in named if not any(is_one(one, group) for one in made)} == set()
+
+
+def test_an_accepted_finding_may_be_any_of_them_and_no_other() -> None:
+    in_full = {one for one in ids_of_plan() if not one.endswith("*")}
+    assert in_full <= set(platform_ids.NAMES)
+    assert {one for one in platform_ids.NAMES if not any(fnmatchcase(one, group) for group in ids_of_plan())} == set()
+    assert platform_ids.is_known("platform.xid-79") and not platform_ids.is_known("platform.xid-N")
 
 
 def test_every_finding_has_a_case() -> None:
