@@ -43,6 +43,11 @@ class Unknown:
         return "unknown (%s)" % self.reason
 
 
+def as_unknown(value: Any, reason: str) -> Unknown:
+    """The value itself where it says why it is unknown, else Unknown with this reason."""
+    return value if isinstance(value, Unknown) else Unknown(reason)
+
+
 Text = Union[str, None, Unknown]
 """What reading a file gives: its text, None when it does not exist, or Unknown with the reason."""
 
@@ -177,6 +182,7 @@ class Finding:
     ``id`` is stable (``xfs.mkfs-geometry``); ``subject`` is the thing it is about.
     ``blocks`` names the steps (id prefixes) that a ``block`` finding holds back; empty means all
     steps of the area.  A finding above ``info`` whose ``observed`` is Unknown makes the area unknown.
+    ``cured_by_role``: a tool is missing that the area's role installs, so the role has to run.
     """
 
     id: str
@@ -188,6 +194,7 @@ class Finding:
     fix: str
     source: str
     blocks: Tuple[str, ...] = ()
+    cured_by_role: bool = False
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:

@@ -57,11 +57,16 @@ def audit(
 
 
 def to_apply(areas: Iterable[Area], reports: Mapping[str, Report]) -> List[str]:
-    """The areas with steps that may run now, and those whose plan depends on what such an area leaves behind."""
+    """The areas with steps that may run now or that wait for a tool which their role installs.
+
+    With them come those whose plan depends on what such an area leaves behind.
+    """
     names: List[str] = []
     for area in areas:
-        has_steps = any(step.status == "planned" for step in reports[area.name].steps)
-        if has_steps or any(name in names for name in area.follows):
+        report = reports[area.name]
+        has_steps = any(step.status == "planned" for step in report.steps)
+        has_cure = any(finding.cured_by_role for finding in report.findings)
+        if has_steps or has_cure or any(name in names for name in area.follows):
             names.append(area.name)
     return names
 

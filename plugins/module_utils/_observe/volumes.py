@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .._engine.host import Host
-from .._engine.values import Text, Unknown
+from .._engine.values import Text, Unknown, as_unknown
 from . import block, md, mounts, signatures, xfs
 
 SECTOR_BYTES = block.SECTOR_BYTES
@@ -411,7 +411,7 @@ def _machine_id(text: Text) -> Union[str, Unknown]:
 
 
 def _release(text: Text) -> Union[str, Unknown]:
-    return text.strip() if isinstance(text, str) else text or Unknown("/proc/sys/kernel/osrelease cannot be seen")
+    return text.strip() if isinstance(text, str) else as_unknown(text, "/proc/sys/kernel/osrelease cannot be seen")
 
 
 def _name(path: Optional[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping
 
-from .._engine.values import Finding, Unknown
+from .._engine.values import Finding, Unknown, as_unknown
 from .block_queue import OLD_NAMES, RULES_FILE, SOURCE, bare_id, disks, wanted_for
 
 
@@ -32,7 +32,7 @@ def _judge_disk(want: Mapping[str, Any], disk: Mapping[str, Any]) -> List[Findin
         live = disk["queue"].get(setting)
         subject = "%s %s" % (disk["name"], setting)
         if live is None or isinstance(live, Unknown):
-            findings.append(_unseen(subject, setting, live or Unknown("not shown")))
+            findings.append(_unseen(subject, setting, as_unknown(live, "not shown")))
         elif setting == "scheduler" and value not in live.offered:
             findings.append(
                 Finding(

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, Union
 
 from .._engine.cpuset import format_cpulist
-from .._engine.values import Finding, Unknown
+from .._engine.values import Finding, Unknown, as_unknown
 from . import mysql_memory as memory_
 from . import mysql_wall as walls
 from . import mysql_words as words
@@ -43,7 +43,7 @@ def memories(server: Mapping[str, Any], have: Mapping[str, Any]) -> List[Union[M
     if server["active"]:
         live = server["live"]
         found.append(
-            memory_of(live, "now, over its socket") if isinstance(live, dict) else live or Unknown("not asked")
+            memory_of(live, "now, over its socket") if isinstance(live, dict) else as_unknown(live, "not asked")
         )
     values = next_values(server)
     place = server["config"].get(POOL, ["", "default"])[1]

@@ -10,6 +10,7 @@ machine, and beside guests that own devices (VFIO), ACS is what keeps them apart
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping
 
 from .._engine.values import Finding, Step, Unknown
@@ -89,9 +90,9 @@ def judge(want: Want, have: Have) -> List[Finding]:
                      "without ACS a guest could reach the memory of devices that are not its own")
         ]  # fmt: skip
     if not have["setpci"]:
-        return [
-            _refused("setpci", "not installed", "the registers are written with setpci of pciutils", "install pciutils")
-        ]
+        why = "the registers are written with setpci of pciutils"
+        fix = "site.yml and the role install it, if platform_packages has pciutils; else install pciutils"
+        return [replace(_refused("setpci", "not installed", why, fix), cured_by_role=True)]
     lockdown = have["firmware"].lockdown
     if known(lockdown) and lockdown != "none":
         return [

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Sequence
 
 from .._engine.units import format_size_for_people, parse_size
-from .._engine.values import Finding, Unknown
+from .._engine.values import Finding, Unknown, as_unknown
 from .xfs_identity import are_members_of_ours, block, is_made, is_our_array
 from .xfs_limits import geometry_refusals, tool_refusals
 from .xfs_places import cut_off, misplaced
@@ -124,7 +124,7 @@ def _speaks_against(
     if isinstance(found, list) and found and not own_array:
         reasons.append(("device-signature", "carries " + ", ".join(describe(signature) for signature in found)))
     if not reasons and not own_array and not isinstance(found, list):
-        unseen = found or Unknown("it was not probed")
+        unseen = as_unknown(found, "it was not probed")
         why = "it cannot be told whether the device is blank, and unknown is not blank"
         return [
             (
@@ -208,7 +208,7 @@ def _target_refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: M
                 "device-unknown",
                 target["node"],
                 "a blank array",
-                found or Unknown("not probed"),
+                as_unknown(found, "not probed"),
                 why,
                 "blkid -p " + target["node"],
             )

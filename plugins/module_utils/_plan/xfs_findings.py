@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, List, Mapping, Tuple
 
 from .._engine.units import format_size, parse_size
-from .._engine.values import Finding, Unknown
+from .._engine.values import Finding, Unknown, as_unknown
 from . import xfs_commands, xfs_options
 from .xfs_identity import finding
 from .xfs_places import hidden_files, other_lines, other_units
@@ -48,7 +48,7 @@ def _geometry(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Findin
     if seen["cut_off"]:
         return []
     if not isinstance(geometry, Mapping):
-        reason = geometry or Unknown("no geometry")
+        reason = as_unknown(geometry, "no geometry")
         why = "the geometry of the filesystem cannot be read"
         return [
             finding(

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, List, Mapping
 
 from .._engine.units import format_size_for_people, parse_size
-from .._engine.values import Finding, Unknown
+from .._engine.values import Finding, Unknown, as_unknown
 from . import xfs_commands, xfs_options, xfs_wants
 from .xfs_identity import block
 
@@ -74,32 +75,13 @@ def tool_refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: Mapp
     """What mkfs.xfs says to a dry run, and features that would make a filesystem which this kernel cannot mount."""
     findings: List[Finding] = []
     if volume.get("raid") and not seen["array"] and not have["has_mdadm"]:
-        findings.append(
-            block(
-                volume,
-                "no-mdadm",
-                "mdadm",
-                "installed",
-                Unknown("mdadm is not installed"),
-                "it makes the array",
-                "install the package mdadm",
-            )
-        )
+        missing = Unknown("mdadm is not installed")
+        findings.append(_no_tool(volume, "mdadm", "mdadm", "installed", missing, "it makes the array"))
     run = seen["dry_run"]
     if run is None or isinstance(run, Unknown):
-        unseen = run or Unknown("mkfs.xfs was not asked")
-        return [
-            *findings,
-            block(
-                volume,
-                "no-mkfs",
-                "mkfs.xfs -N",
-                "an answer",
-                unseen,
-                "it makes the filesystem",
-                "install the package xfsprogs",
-            ),
-        ]
+        unseen = as_unknown(run, "mkfs.xfs was not asked")
+        found = _no_tool(volume, "mkfs", "mkfs.xfs -N", "an answer", unseen, "it makes the filesystem")
+        return [*findings, found]
     if run["rc"] != 0:
         why = "this xfsprogs cannot make what is wanted, and says so before anything is changed"
         findings.append(
@@ -134,3 +116,12 @@ def tool_refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: Mapp
                 )
             )
     return findings
+
+
+def _no_tool(volume: Mapping[str, Any], name: str, subject: str, expected: str, observed: Unknown, why: str) -> Finding:
+    """A tool that did not answer; one that is not installed comes with the role, unless that may install nothing."""
+    if not observed.reason.endswith("is not installed"):
+        return block(volume, "no-" + name, subject, expected, observed, why, "run %s by hand and see" % subject)
+    package = "xfsprogs" if name == "mkfs" else name
+    fix = "site.yml and the role install %s, if xfs_storage_packages has xfsprogs; else install it" % package
+    return replace(block(volume, "no-" + name, subject, expected, observed, why, fix), cured_by_role=True)

@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._areas.xfs_volumes i
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, Unknown
-from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_commands
+from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_commands, xfs_limits
 
 FOLDER = Path(__file__).parents[3] / "cases/xfs_volumes"
 CASES = yaml.safe_load((FOLDER / "plan.yml").read_text())
@@ -250,6 +250,22 @@ def test_a_tool_that_refuses_a_blank_device_leaves_it_blank(tmp_path: Path, tool
     about = DATA if tool == "mkfs.xfs" else STRIPED
     report = prove_rolls_back(Case(AREA, want(about), make, DiskHost), tmp_path, DiskHost(tmp_path, refuse=(tool,)))
     assert report.findings[0].id == "engine.step-refused"
+
+
+def test_a_missing_mdadm_is_the_roles_to_install(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    (tmp_path / "usr/sbin/mdadm").unlink()
+    report = Case(AREA, want(STRIPED), make, DiskHost).check(host)
+    assert {finding.id: finding.cured_by_role for finding in report.findings}["xfs.no-mdadm"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_cured"), [("mkfs.xfs is not installed", True), ("mkfs.xfs hung: no answer in 20 s", False)]
+)
+def test_a_missing_mkfs_is_the_roles_to_install(reason: str, is_cured: bool) -> None:
+    seen = {"array": None, "dry_run": Unknown(reason)}
+    [finding] = xfs_limits.tool_refusals({"name": "data"}, seen, {"has_mdadm": True, "kernel": "6.1.0"})
+    assert (finding.id, finding.level, finding.cured_by_role) == ("xfs.no-mkfs", "block", is_cured)
 
 
 def test_a_refused_mkfs_leaves_the_array_and_the_next_run_goes_on(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,3 +111,9 @@ def test_a_device_that_does_not_answer_now_stays_in_the_unit() -> None:
 def test_a_unit_that_cannot_be_read_is_not_overwritten() -> None:
     steps = plan(BOTH, have(unit_file=Unknown("Input/output error"), unit_link=True))
     assert UNIT_FILE not in [step.target for step in steps]
+
+
+def test_a_missing_setpci_is_the_roles_to_install() -> None:
+    seen = have(setpci="", virtualization="none", passed_through=[], firmware=SimpleNamespace(lockdown="none"))
+    [finding] = platform_steps.judge(BOTH, seen)
+    assert (finding.level, finding.observed, finding.cured_by_role) == ("block", "not installed", True)

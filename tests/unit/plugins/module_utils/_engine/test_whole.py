@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which roles a run of the whole host has to run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import whole
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import (
+    Finding,
+    Report,
+    Step,
+    StepResult,
+    Unknown,
+)
+
+STEP = Step(
+    "volume.data.mkfs", "run", "/dev/nvme0n1", "blank", "xfs", "it is wanted", "mkfs.xfs(8)", argv=("mkfs.xfs",)
+)
+NO_TOOL = Finding("xfs.no-mkfs", "block", "data", "an answer", Unknown("mkfs.xfs is not installed"), "w", "f", "s")
+
+
+def applied(**reports: Report) -> list[str]:
+    calm = {area.name: Report("compliant") for area in AREAS.values()}
+    return whole.to_apply(AREAS.values(), {**calm, **reports})
+
+
+@pytest.mark.parametrize(
+    ("report", "names"),
+    [
+        (Report("compliant"), []),
+        (Report("drifted", (StepResult(STEP, "planned"),)), ["xfs_volumes"]),
+        (Report("blocked", (StepResult(STEP, "blocked"),), (NO_TOOL,)), []),
+        (Report("blocked", (StepResult(STEP, "blocked"),), (replace(NO_TOOL, cured_by_role=True),)), ["xfs_volumes"]),
+    ],
+    ids=["in order", "drifted", "blocked", "blocked by a tool that the role installs"],
+)
+def test_a_role_runs_where_it_has_something_to_do(report: Report, names: list[str]) -> None:
+    assert applied(xfs_volumes=report) == names
+
+
+def test_an_area_that_depends_on_another_runs_with_it() -> None:
+    assert applied(numa_slices=Report("drifted", (StepResult(STEP, "planned"),))) == ["numa_slices", "mysql_isolation"]
