@@ -13,11 +13,12 @@ options:
   wants:
     description:
       - What is wanted of each area, by the name of its module, with that module's options.
+      - When left out, what the variables of the roles say that the play shows, such as by an imported role.
     type: dict
-    required: true
   allow_risk:
     description:
       - The risk that each area may take, by the name of its module, so that the report tells what a run would do.
+      - When O(wants) is left out, what the variables of the roles say.
     type: dict
     default: {}
   areas:

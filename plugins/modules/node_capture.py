@@ -15,8 +15,8 @@ options:
   wants:
     description:
       - What is wanted of each area, by the name of its module. It decides what is looked at.
+      - When left out, what the variables of the roles say that the play shows, such as by an imported role.
     type: dict
-    required: true
   dest:
     description:
       - The file to write on the host.
@@ -90,7 +90,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._observe import inve
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "wants": {"type": "dict", "required": True},
+            "wants": {"type": "dict"},
             "dest": {"type": "path", "required": True},
             "scrub": {"type": "bool", "default": True},
             "gpu_match": {"type": "list", "elements": "dict", "default": []},
@@ -100,6 +100,8 @@ def main() -> None:
     dest = module.params["dest"]
     if not os.path.isdir(os.path.dirname(dest) or "."):
         module.fail_json(msg="dest: %r is not possible; allowed: a file in a folder that exists" % dest)
+    if module.params["wants"] is None:
+        module.fail_json(msg="wants: not given; the action of this module takes them from the roles' variables")
     wants = {}
     for name, given in module.params["wants"].items():
         if name not in AREAS:

@@ -39,17 +39,16 @@ class ActionModule(ActionBase):
         if name != "node_capture":
             # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
             args["run"] = args.get("run") or os.environ.get("GPUFLEET_JOURNAL_RUN", "")
-        wants = args.get("wants") if name in (*AUDITS, "node_capture") else {name: want_of(args)}
+        is_of_host = name in (*AUDITS, "node_capture")
         try:
             refuse_slips(variables)
-            for area, want in (wants or {}).items():
+            if is_of_host:
+                args.update(self._of_roles(name, args, variables))
+            wants = args["wants"] if is_of_host else {name: want_of(args)}
+            for area, want in wants.items() if isinstance(wants, Mapping) else ():
                 refuse_impossible(area, want)
         except ValueError as error:
             return dict(result, failed=True, msg=str(error))
-        if name in AUDITS and args.get("areas") is None:
-            args["areas"] = chosen_areas(
-                list(wants or {}), variables.get("ansible_run_tags", []), variables.get("ansible_skip_tags", [])
-            )
         if args.get("capture"):
             args["capture"] = where_people_are(str(args["capture"]))
         module = smallest_form(name, args.get("areas") or [], self._task.action)
@@ -61,6 +60,45 @@ class ActionModule(ActionBase):
             # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work.
             result.update(failed=False, warnings=[*result.get("warnings", []), result["msg"]])
         return result
+
+    def _of_roles(self, name: str, args: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+        """What a task about the whole host leaves out: the areas by tags, their wants and risks by the roles' variables.
+
+        Only what is looked at is templated: with the wants of all areas that is most of what a host costs here.
+        """
+        found: dict[str, Any] = {}
+        is_audit = name in AUDITS
+        given = args.get("wants")
+        names = (
+            list(given) if isinstance(given, Mapping) else [name for name in AREAS if want_variable(name) in variables]
+        )
+        if is_audit and args.get("areas") is None:
+            found["areas"] = chosen_areas(
+                names, variables.get("ansible_run_tags", []), variables.get("ansible_skip_tags", [])
+            )
+        if given is not None:
+            return found
+        if not names:
+            raise ValueError("wants: not given, and no role of gpufleet.host shows its variables here. Give wants, or "
+                             "import a role with tasks_from: wants. Nothing was changed.")  # fmt: skip
+        if is_audit:
+            names = [name for name in names if name in (args.get("areas") or found["areas"])]
+            risks = {name: "%s_allow_risk" % AREAS[name].role for name in names}
+            found["allow_risk"] = {name: self._templar.template(variables[risks[name]]) for name in names}
+        omitted = variables.get("omit")
+        wants = {name: self._templar.template(variables[want_variable(name)]) for name in names}
+        found["wants"] = {name: without(want, omitted) for name, want in wants.items()}
+        return found
+
+
+def want_variable(area: str) -> str:
+    """The variable in which the role of an area maps its own variables to a want (vars/main.yml of each role)."""
+    return "__%s_want" % AREAS[area].role
+
+
+def without(want: Mapping[str, Any], omitted: Any) -> dict[str, Any]:
+    """A want without what is to be left out: ansible-core before 2.19 writes a placeholder there."""
+    return {name: value for name, value in want.items() if omitted is None or value != omitted}
 
 
 def where_people_are(capture: str) -> str:

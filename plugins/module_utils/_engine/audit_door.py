@@ -30,7 +30,7 @@ def main(areas: Mapping[str, Area], host_facts: Facts) -> None:
     """
     module = AnsibleModule(
         argument_spec={
-            "wants": {"type": "dict", "required": True},
+            "wants": {"type": "dict"},
             "allow_risk": {"type": "dict", "default": {}},
             "areas": {"type": "list", "elements": "str"},
             "capture": {"type": "path"},
@@ -46,6 +46,8 @@ def main(areas: Mapping[str, Area], host_facts: Facts) -> None:
         },
         supports_check_mode=True,
     )
+    if module.params["wants"] is None:
+        module.fail_json(msg="wants: not given; the action of this module takes them from the roles' variables")
     scratch = tempfile.mkdtemp(prefix="gpufleet-") if module.params["capture"] else ""
     try:
         host: Host = _opened(module, scratch) if scratch else LiveHost()

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door import (
+    ActionModule,
     chosen_areas,
     refuse_impossible,
     refuse_slips,
@@ -86,3 +89,46 @@ def test_a_capture_is_looked_for_where_people_are(tmp_path: Path, monkeypatch: p
     (tmp_path / "gpu07.tar.gz").touch()
     assert where_people_are("gpu07.tar.gz") == str(tmp_path / "gpu07.tar.gz")
     assert where_people_are("/on/the/host") == "/on/the/host"
+
+
+def of_roles(name: str, args: dict[str, Any], **variables: Any) -> dict[str, Any]:
+    """What the action adds to a task's options, where templates are already texts."""
+    templated: list[Any] = []
+    action = SimpleNamespace(_templar=SimpleNamespace(template=lambda value: templated.append(value) or value))
+    shown = {
+        "__io_scheduler_want": {"rules": [], "gone": "OMIT"}, "io_scheduler_allow_risk": "safe",
+        "__kernel_want": {"swap": 1}, "kernel_allow_risk": "disruptive", "omit": "OMIT",
+        "ansible_run_tags": ["all"], "ansible_skip_tags": [],
+    }  # fmt: skip
+    found = ActionModule._of_roles(action, name, args, {**shown, **variables})
+    return {**found, "templated": len(templated)}
+
+
+def test_wants_and_risks_are_those_of_the_roles_that_the_play_shows() -> None:
+    assert of_roles("node_audit", {}) == {
+        "areas": ["kernel_settings", "block_queue"],
+        "wants": {"kernel_settings": {"swap": 1}, "block_queue": {"rules": []}},
+        "allow_risk": {"kernel_settings": "disruptive", "block_queue": "safe"},
+        "templated": 4,
+    }
+
+
+def test_what_tags_leave_out_is_not_templated() -> None:
+    found = of_roles("node_audit", {}, ansible_skip_tags=["kernel"])
+    assert (found["areas"], list(found["wants"]), found["templated"]) == (["block_queue"], ["block_queue"], 2)
+
+
+def test_a_capture_takes_all_of_them() -> None:
+    found = of_roles("node_capture", {}, ansible_skip_tags=["kernel"])
+    assert list(found["wants"]) == ["kernel_settings", "block_queue"]
+    assert not {"areas", "allow_risk"} & set(found)
+
+
+def test_wants_that_are_given_are_taken_as_they_are() -> None:
+    assert of_roles("node_audit", {"wants": {"block_queue": {}}}) == {"areas": ["block_queue"], "templated": 0}
+
+
+def test_without_wants_and_roles_it_is_said_what_to_do() -> None:
+    action = SimpleNamespace(_templar=None)
+    with pytest.raises(ValueError, match=r"wants: not given.*tasks_from: wants"):
+        ActionModule._of_roles(action, "node_audit", {}, {})
