@@ -12,8 +12,8 @@ from typing import List, Pattern, Sequence, Tuple
 # In front of the lines of several machines at once: the beginning that comes first is the one that is read.
 _NAMES: Tuple[Pattern[str], ...] = (
     # pdsh, clush, ansible -o; then mpirun --tag-output, srun -l, kubectl logs --prefix.
-    re.compile(r"[A-Za-z0-9][\w.@/-]{0,100}: ?"),
-    re.compile(r"\[[\w,./ -]{1,100}\](?:<\w{1,10}>)?:? ?"),
+    re.compile(r"[A-Za-z0-9][\w.@/-]{0,100}:"),
+    re.compile(r"\[[\w,./ -]{1,100}\](?:<\w{1,10}>)?:?"),
 )
 # In front of every line, and another one each time.
 _MARKS: Tuple[Pattern[str], ...] = (

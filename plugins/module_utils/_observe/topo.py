@@ -106,7 +106,11 @@ def parse_topo(text: Text) -> Union[Topo, Unknown]:
     if not found:
         return Unknown("not understood: a matrix of peers, not of connections") if every else _no_matrix(rows)
     matrix = found[0]
-    legend = {row.group(1): row.group(2) for row in map(_LEGEND.fullmatch, rows) if row}
+    # Without the end of its line the last word may have been longer.
+    cut_line = rows[-1]
+    legend = {row.group(1): row.group(2) for row in map(_LEGEND.fullmatch, rows[:-1]) if row}
+    legend.update(_whole_legend(cut_line, legend))
+    matrix = _without_end(matrix, cut_line)
     gpus = {name: _place(matrix.tails.get(name)) for name in matrix.columns if name.startswith("GPU")}
     nics = {name: _device(name, legend) for name in matrix.columns if not name.startswith(("GPU", NAMELESS))}
     missing = tuple(name for name in matrix.columns if name not in matrix.cells)
@@ -146,6 +150,30 @@ def _no_matrix(rows: Sequence[str]) -> Unknown:
 def _word(said: str) -> Union[str, Unknown]:
     quiet = silence(said)
     return said if quiet is None else quiet
+
+
+def _whole_legend(line: str, legend: Mapping[str, str]) -> Dict[str, str]:
+    """What a line without an end tells of a NIC, if its name is built like those of the others."""
+    row = _LEGEND.fullmatch(line)
+    builds = {re.sub(r"\d+", "0", device) for device in legend.values()}
+    is_whole = row is not None and re.sub(r"\d+", "0", row.group(2)) in builds
+    return {row.group(1): row.group(2)} if row and is_whole else {}
+
+
+def _without_end(matrix: Matrix, line: str) -> Matrix:
+    """The matrix without the last word of a line that has no end, unless other rows have the same there."""
+    name = next(iter(line.split()), "")
+    cells, tail = dict(matrix.cells.get(name, {})), list(matrix.tails.get(name, ()))
+    filled = [number for number, cell in enumerate(tail) if cell]
+    if filled:
+        place, word = filled[-1], tail[filled[-1]]
+        others = [other[place] for one, other in matrix.tails.items() if one != name]
+        tail[place] = word if word in (*others, "N/A") else "%s," % word
+    elif nvlink_count(next(reversed(list(cells.values())), "")):
+        # NV1 may have been NV18; the other words end where they end.
+        cells.popitem()
+    tails = {**matrix.tails, name: tuple(tail)} if filled else matrix.tails
+    return Matrix(matrix.columns, {**matrix.cells, name: cells} if cells else matrix.cells, tails, matrix.has_affinity)
 
 
 def _device(name: str, legend: Mapping[str, str]) -> Union[str, Unknown]:

@@ -38,6 +38,9 @@ _LIST = re.compile(r"[\d,-]{1,2000}|N/A", re.ASCII)
 _LEGEND = re.compile(r"\s{0,200}(?:NIC\s{1,3})?Legend", re.IGNORECASE)
 # Longer than any row of 16 GPUs and 64 NICs.
 _LONGEST = 4000
+# No terminal is as narrow.
+_NARROWEST = 40
+_FIRST_GPU = re.compile(r"^\s*GPU0", re.ASCII)
 # No matrix has as many rows.
 _MOST_ROWS = 512
 
@@ -77,7 +80,7 @@ def matrices(lines: Sequence[str]) -> Iterator[Matrix]:
     """The matrices of a text, one after another.  One whose header is missing is told by its rows."""
     header = _Header()
     rows: List[str] = []
-    for line in [*(line[:_LONGEST] for line in lines), "Legend"]:
+    for line in [*_unwrapped([line[:_LONGEST] for line in lines]), "Legend"]:
         found = _header(line, is_more=bool(header.names) and not rows)
         if found and header.names and not rows:
             header = _joined(header, found)
@@ -92,6 +95,20 @@ def matrices(lines: Sequence[str]) -> Iterator[Matrix]:
             rows.append(line)
         elif rows and _goes_on(line):
             rows[-1] += ("\t" if "\t" in rows[-1] else "  ") + line.strip()
+
+
+def _unwrapped(lines: Sequence[str]) -> List[str]:
+    """A terminal cuts at its width, also within a word: what follows a line of that width goes on without a blank."""
+    width = max(map(len, lines), default=0)
+    found: List[str] = []
+    is_full = False
+    for line in lines:
+        if is_full and line.strip() and not _is_row(line) and not _LEGEND.match(line) and len(found[-1]) < _LONGEST:
+            found[-1] += line
+        else:
+            found.append(line)
+        is_full = len(line) == width >= _NARROWEST and (_is_row(found[-1]) or _FIRST_GPU.search(found[-1]) is not None)
+    return found
 
 
 def _header(line: str, is_more: bool) -> Optional[_Header]:
@@ -120,7 +137,7 @@ def _joined(header: _Header, more: _Header) -> _Header:
 
 def _is_row(line: str) -> bool:
     name = _FIRST.match(line)
-    if not name or not re.search(r"\d", name.group(1)):
+    if not name or not re.search(r"\d", name.group(1)) or _WORD.fullmatch(name.group(1)):
         return False
     rest = line[name.end() :].split(None, 1)
     return bool(rest) and (_WORD.fullmatch(rest[0]) or _JOINED.fullmatch(rest[0])) is not None
@@ -200,10 +217,10 @@ def _tabbed(rest: str, count: int) -> List[str]:
     filled = [cell for cell in cells if cell]
     if len(filled) >= count:
         return filled[:count]
-    last = [filled.pop()] if filled and count == len(AFFINITY) else []
-    if last:
-        # GPU NUMA ID is never empty.
-        cells = cells[: len(cells) - 1 - cells[::-1].index(last[0])]
+    place = next((number for number in range(len(cells) - 1, -1, -1) if cells[number]), 0)
+    # GPU NUMA ID is never empty; what stands before its place is not it, and the row was cut.
+    last = [cells[place]] if filled and count == len(AFFINITY) and place >= count - 1 else []
+    cells = cells[:place] if last else cells
     return [*(cells + [""] * count)[: count - len(last)], *last]
 
 
@@ -213,7 +230,7 @@ def _spaced(row: _Row, starts: Sequence[int]) -> List[str]:
     if len(found) >= len(starts):
         return [word for word, _place in found[: len(starts)]]
     cells: Dict[int, str] = {}
-    if found and len(starts) == len(AFFINITY):
+    if found and len(starts) == len(AFFINITY) and found[-1][0].upper() == "N/A":
         # GPU NUMA ID is never empty, and empty cells before it draw it to the left.
         cells[len(starts) - 1] = found.pop()[0]
     for word, place in found:

@@ -233,3 +233,37 @@ def test_six_ids_that_do_not_follow_each_other_are_the_beginning_of_a_list() -> 
     assert not isinstance(found, Unknown)
     assert isinstance(found.gpus["GPU0"].cpus, Unknown) and "cut off" in found.gpus["GPU0"].cpus.reason
     assert found.gpus["GPU0"].numa_nodes == frozenset({0})
+
+
+def told(text: str) -> dict[Any, Any]:
+    """All that a text tells, without what it leaves open."""
+    found = parse_topo(text)
+    if isinstance(found, Unknown):
+        return {}
+    names = [*found.gpus, *found.nics]
+    values: dict[Any, Any] = {
+        (one, other): found.connection(one, other) for one in names for other in names if one < other
+    }
+    values.update({(name, field): value for name, place in found.gpus.items() for field, value in vars(place).items()})
+    values.update(found.nics)
+    return {key: value for key, value in values.items() if not isinstance(value, Unknown)}
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
+def test_a_text_that_was_cut_or_wrapped_tells_nothing_else(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    whole = told(text)
+    for end in range(0, len(text), max(1, len(text) // 60)):
+        cut = told(text[:end])
+        assert {key: value for key, value in cut.items() if key in whole and whole[key] != value} == {}
+    for width in (80, 120, 200):
+        lines = [line.expandtabs(8) for line in text.split("\n")]
+        pieces = [line[at : at + width] for line in lines for at in range(0, max(len(line), 1), width)]
+        assert told("\n".join(pieces)) == whole
+
+
+def test_a_row_without_its_last_columns_has_no_memory_of_its_own() -> None:
+    found = parse_topo("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-31\t0\n")
+    assert not isinstance(found, Unknown)
+    place = found.gpus["GPU0"]
+    assert place.numa_nodes == frozenset({0}) and isinstance(place.gpu_numa_node, Unknown)
