@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 from .._engine.values import Unknown
+from .pasted import plain_lines
 from .tool_text import Number, Word, clean, load_json, no_value, real, whole
 
 Value = Union[int, float, str, Unknown]
@@ -22,6 +23,10 @@ _HEALTH = ("Healthy", "Warning", "Failure", "Internal error")
 _OLD_ENTITY = re.compile(r"(?:[A-Za-z]{1,20} ID:\s*)?([0-9]{1,6})")
 _OLD_SYSTEM = re.compile(r"([A-Za-z][A-Za-z ]{1,40}?):\s*(Healthy|Warning|Failure)\s*-\s*(.{1,300})")
 _LINK_LETTERS = {"U": "up", "D": "down", "X": "disabled", "_": "not supported"}
+
+
+# How the lines of its outputs begin.
+SIGN = re.compile(r"\s*(?:[|+][-=]|\| |# ?Entity|\{|GPUs:|gpuId )")
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def parse_dcgmi_dmon(text: str) -> Dmon:
     """The heading has one or two lines and comes again on a long run."""
     columns: Tuple[str, ...] = ()
     samples: List[Sample] = []
-    for line in clean(text).splitlines():
+    for line in plain_lines(clean(text), SIGN):
         row = _ENTITY.fullmatch(line.strip()[:4000])
         if line.lstrip().startswith("#"):
             words = line.lstrip()[1:].split()
@@ -78,15 +83,15 @@ def by_field(dmon: Dmon, fields: Sequence[int]) -> Dict[Tuple[str, str], Dict[in
 
 def parse_dcgmi_health(text: str) -> Health:
     """The table, or JSON (``-j``)."""
-    text = clean(text)
-    data = load_json(text[text.find("{") :]) if "{" in text else None
+    rows = plain_lines(clean(text), SIGN)
+    data = json_within("\n".join(rows))
     if isinstance(data, Mapping):
         return _json_health(data)
     overall: Word = Unknown("not printed")
     systems: List[Tuple[str, str, str]] = []
     messages: List[str] = []
     entity = ""
-    for line in text.splitlines():
+    for line in rows:
         cells = [cell.strip() for cell in line[:500].strip().strip("|").split("|")]
         if len(cells) != 2:
             messages += [line.strip()[:300]] if re.match(r"Error", line) else []
@@ -111,7 +116,7 @@ def parse_dcgmi_nvlink_errors(text: str) -> Dict[Tuple[str, str], Dict[str, Numb
     """``nvlink -e``: the counters of each link as they are named there (``Replay Error``), by GPU and link."""
     found: Dict[Tuple[str, str], Dict[str, Number]] = {}
     gpu = link = ""
-    for line in clean(text).splitlines():
+    for line in plain_lines(clean(text), SIGN):
         cells = [cell.strip() for cell in line[:500].strip().strip("|").split("|")]
         head = re.fullmatch(r"GPU(?: ID:)?\s{1,4}([0-9]{1,4})", cells[0])
         place = re.fullmatch(r"Link\s{1,4}([0-9]{1,4})", cells[0])
@@ -128,7 +133,7 @@ def parse_dcgmi_nvlink(text: str) -> Dict[str, Tuple[str, ...]]:
     """``nvlink -s``: the state of each link, by ``gpuId 0`` or ``physicalId 8`` (a switch)."""
     links: Dict[str, Tuple[str, ...]] = {}
     current = ""
-    for line in clean(text).splitlines():
+    for line in plain_lines(clean(text), SIGN):
         head = re.fullmatch(r"((?:gpuId|physicalId|switchId)\s[0-9]{1,4}):?", line.strip()[:40])
         letters = line.split()
         if head:
@@ -137,6 +142,15 @@ def parse_dcgmi_nvlink(text: str) -> Dict[str, Tuple[str, ...]]:
         elif current and letters and all(letter in _LINK_LETTERS for letter in letters):
             links[current] += tuple(_LINK_LETTERS[letter] for letter in letters[:200])
     return links
+
+
+def json_within(text: str) -> Any:
+    """The JSON in a text, with whatever stands around it; None when there is no brace."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    data = load_json(text[start:])
+    return load_json(text[start : text.rfind("}") + 1]) if isinstance(data, Unknown) else data
 
 
 def _value(word: str) -> Value:

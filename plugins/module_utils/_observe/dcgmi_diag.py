@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from .._engine.values import Unknown
-from .tool_text import Word, clean, load_json, said
+from .dcgmi import SIGN, json_within
+from .pasted import plain_lines
+from .tool_text import Word, clean, said
 
 # Case differs between versions.
 _STATUSES = {
@@ -58,12 +60,10 @@ class Diag:
 
 
 def parse_dcgmi_diag(text: str) -> Diag:
-    text = clean(text)
+    text = "\n".join(plain_lines(clean(text), SIGN))
     start = text.find("{")
     if start >= 0 and "+===" not in text:
-        data = load_json(text[start:])
-        if isinstance(data, Unknown):
-            data = load_json(text[start : text.rfind("}") + 1])
+        data = json_within(text)
         if isinstance(data, Mapping):
             diag = _json_diag(data)
             complaint = next((line.strip()[:300] for line in text[:start].split("\n") if line.startswith("Error")), "")

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
 from .._engine.host import Host
-from .._engine.values import Text, Unknown, lines
+from .._engine.values import Text, Unknown
 from . import unit
 from .fabric_manager import FmLog, parse_fm_config, parse_fm_log
 from .nvidia_values import Flag, Number, Word
+from .nvidia_words import clean
+from .pasted import plain_lines
 from .pci import DEVICE_FOLDER, sort_key
 
 FM = "nvidia-fabricmanager.service"
@@ -43,6 +45,7 @@ _DEADLINE_S = 10.0
 # In the VPD of ConnectX functions that lead to NVSwitches of NVLink 5 boards (NVIDIA's driver container looks for it).
 _BRIDGE_MARK = "SW_MNG"
 
+_LSPCI_SIGN = re.compile(r"\s*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ", re.ASCII)
 _LSPCI = re.compile(
     r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\[]{1,60}?)(?: \[(?P<class>[0-9a-f]{4})\])?: "
     r"(?P<what>.{1,300})",
@@ -146,8 +149,8 @@ def parse_lspci_functions(text: Text) -> NvidiaFunctions:
     gpus: List[str] = []
     switches: List[str] = []
     bridges: List[str] = []
-    for line in lines(text):
-        row = _LSPCI.fullmatch(line[:500].rstrip())
+    for line in plain_lines(clean(text), _LSPCI_SIGN) if isinstance(text, str) else ():
+        row = _LSPCI.fullmatch(line[:500].strip())
         if not row or not re.search(r"NVIDIA|nVidia|\b10de:", row.group("what")):
             continue
         kind, code = row.group("kind"), row.group("class") or ""

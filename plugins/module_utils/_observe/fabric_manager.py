@@ -124,7 +124,7 @@ def parse_fm_log(text: Text) -> FmLog:
     for line in clean(text).split("\n") if isinstance(text, str) else []:
         line = line[:2000]
         low = line.lower()
-        record = _RECORD.match(line)
+        record = _RECORD.search(line)
         complaint = _COMPLAINT.match(line)
         if record and record.group(2) in ("ERROR", "CRITICAL", "FATAL", "ALERT", "EMERGENCY"):
             errors.append(record.group(3).strip())
@@ -224,6 +224,7 @@ def _state(said: Mapping[str, str]) -> FabricState:
     )
 
 
+_OF_FABRIC = {"state", "status", "cliqueid", "clusteruuid", "health", "summary", "bandwidth"}
 _PLAIN = (
     "gpuuuid", "uuid", "pcibusid", "index", "gpu", "name", "state", "status", "cliqueid", "clusteruuid", "gpuname",
     "pcibus", "serial", "timestamp", "health", "fabric", "gpufabricguid",
@@ -258,7 +259,8 @@ def _from_sections(rows: List[str]) -> List[FabricState]:
     for row in [*rows, "end"]:
         indent = len(row) - len(row.lstrip())
         label, colon, value = row.partition(" :")
-        if said is not None and indent <= depth:
+        # In a text that lost its indentation the labels tell where it ends.
+        if said is not None and indent <= depth and not (colon and _name(label) in _OF_FABRIC - set(said)):
             if "state" in said:
                 found.append(_state({**said, "gpu": gpu}))
             said = None
@@ -266,8 +268,8 @@ def _from_sections(rows: List[str]) -> List[FabricState]:
             said, depth = {}, indent
         elif said is not None and colon:
             said.setdefault(_name(label), value.strip())
-        elif re.match(r"GPU [0-9A-Fa-f:.]{8,20}\s*\Z", row):
-            gpu = row[4:].strip()
+        elif re.match(r"\s*GPU [0-9A-Fa-f:.]{8,20}\s*\Z", row):
+            gpu = row.strip()[4:]
     return found
 
 

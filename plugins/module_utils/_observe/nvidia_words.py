@@ -170,7 +170,7 @@ def lost_gpus(complaints: Tuple[str, ...]) -> Tuple[LostGpu, ...]:
 
 def plain(text: str) -> str:
     """Without colours and byte order mark; nvidia-smi of Windows ends its lines with CR LF."""
-    return _ESCAPES.sub("", text).lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return _ESCAPES.sub("", text).lstrip("\ufeff").replace("\xa0", " ").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def clean(text: str) -> str:

@@ -30,9 +30,9 @@ _VALIDATION_OFF = "MokSBStateRT-" + _SHIM
 # A variable is four bytes of attributes and its value (kernel: Documentation/filesystems/efivarfs.rst).
 _VARIABLE_BYTES = 5
 
-_SHORT_KEY = re.compile(r"([0-9a-f]{8,64})\s{1,4}(\S.{0,200})", re.ASCII)
+_SHORT_KEY = re.compile(r"\s{0,20}([0-9a-f]{8,64})\s{1,4}(\S.{0,200})", re.ASCII)
 _FINGERPRINT = re.compile(r"\s{0,20}SHA(?:1|256) Fingerprint[:=] ?([0-9a-fA-F:]{40,96})\s*", re.ASCII)
-_SUBJECT = re.compile(r"\s{1,40}Subject: ?(.{0,400})")
+_SUBJECT = re.compile(r"\s{0,40}Subject: ?(.{0,400})")
 _LABEL = re.compile(r"\s{0,40}(Firmware|Secure Boot|Setup Mode)\s{0,4}: ?(.{0,200})", re.ASCII)
 # bootctl tells the mode of the firmware, sbctl whether it is the setup mode.
 _MODES = (

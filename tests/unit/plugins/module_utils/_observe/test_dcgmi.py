@@ -93,3 +93,14 @@ def test_the_error_counts_of_nvlinks() -> None:
     errors = dcgmi.parse_dcgmi_nvlink_errors(text)
     assert errors["3", "0"] == {"CRC FLIT Error": 0, "Replay Error": 7}
     assert not isinstance(errors["3", "1"]["Replay Error"], int)
+
+
+def test_lines_with_a_machine_in_front_of_them() -> None:
+    rows = table(("PCIe", "Pass - All"), ("Overall Health", "Healthy")) + "# Entity  GPUTL\nGPU 0  12\ngpuId 0:\n U D\n"
+    text = "".join("node-1: %s\n" % line for line in rows.splitlines())
+    assert [result.status for result in dcgmi_diag.parse_dcgmi_diag(text).results] == ["Pass"]
+    assert dcgmi.parse_dcgmi_health(text).overall == "Healthy"
+    assert dcgmi.parse_dcgmi_dmon(text).samples[0].values == (12,)
+    assert dcgmi.parse_dcgmi_nvlink(text) == {"gpuId 0": ("up", "down")}
+    said = '$ dcgmi health -c -j\n{"body": {"Overall Health": {"value": "Warning"}}}\n$ \n'
+    assert dcgmi.parse_dcgmi_health(said).overall == "Warning"

@@ -327,3 +327,20 @@ def test_a_gpu_without_a_state_beside_others_that_have_one() -> None:
 def test_functions_with_codes_alone() -> None:
     found = fabric.parse_lspci_functions("c1:00.0 0302: 10de:2330 (rev a1)\nc2:00.0 0680: 10de:22a3 (rev a1)\n")
     assert (found.gpus, found.switches) == (("c1:00.0",), ("c2:00.0",))
+
+
+def test_sections_that_lost_their_indentation() -> None:
+    text = "GPU 00000000:19:00.0\nFabric\nState : Completed\nStatus : Insufficient Resources\nCliqueId : 0\nProcesses : None\n"
+    for said in (text, text.replace(" : ", "\xa0 : ")):
+        (one,) = states(said)
+        assert (one.gpu, one.state, one.status, one.clique) == (
+            "00000000:19:00.0", "Completed", "Insufficient Resources", "0",
+        )  # fmt: skip
+
+
+def test_functions_in_a_list_that_is_shifted_or_quoted() -> None:
+    for front in ("", "    ", "> ", "node-1: "):
+        found = fabric.parse_lspci_functions(
+            front + "c2:00.0 Bridge: NVIDIA Corporation GH100 [H100 NVSwitch] (rev a1)\n"
+        )
+        assert found.switches == ("c2:00.0",)
