@@ -54,6 +54,10 @@ _FLAGS_NODE = re.compile(r"\bNUMA node (\d{1,5})\b", re.ASCII)
 _FLAGS_GROUP = re.compile(r"\bIOMMU group (\d{1,5})\b", re.ASCII)
 _EXCERPT_KEYS = ("LnkCap", "LnkSta", "DevCap", "DevCtl", "SltCap", "ACSCap", "ACSCtl", "UESta", "CESta")
 _FLAGS_KEYS = ("ACSCap", "ACSCtl", "UESta", "CESta")
+# The narrowest terminal that cuts within words.
+_TERMINAL = 80
+# Longer than the flags of any register.
+_LONGEST_FLAGS = 2000
 # No machine has as many functions, or as many bridges behind each other.
 _MOST_FUNCTIONS = 8192
 _MOST_BRIDGES = 32
@@ -115,7 +119,7 @@ class _Draft:
     address: str
     head: str = ""
     said: Dict[str, str] = field(default_factory=dict)
-    flags: Dict[str, List[Tuple[str, bool]]] = field(default_factory=dict)
+    flags: Dict[str, str] = field(default_factory=dict)
     capabilities: List[str] = field(default_factory=list)
     regions: List[Tuple[int, str, str, str]] = field(default_factory=list)
     rebars: List[ResizableBar] = field(default_factory=list)
@@ -160,8 +164,10 @@ def _drafts(text: Text) -> Iterator[_Draft]:
     draft: Optional[_Draft] = None
     context, key = "", ""
     indent: Optional[str] = None
-    for line in plain_lines(_ANSI.sub("", text), _SIGN) if isinstance(text, str) else ():
-        line = line.rstrip()
+    # Of the line before this one, while that is a first line.
+    width = 0
+    for raw in plain_lines(_ANSI.sub("", text), _SIGN) if isinstance(text, str) else ():
+        line = raw.rstrip()
         head = _HEAD.match(line)
         # In a text that is shifted to the right all of them are.
         if head and head.group("indent") == (head.group("indent") if indent is None else indent):
@@ -169,9 +175,17 @@ def _drafts(text: Text) -> Iterator[_Draft]:
             if draft is not None:
                 yield draft
             address = "%s:%s" % (head.group("domain") or "0000", head.group("place"))
-            draft, context, key = _Draft(address, _plain_head(head.group("what") or "")), "", ""
+            draft, context, key = _Draft(address, head.group("what") or ""), "", ""
             draft.is_dead = "(rev ff)" in line and "(prog-if ff)" in line
+            width = len(raw) if line == raw else 1
             continue
+        if draft is not None and width and _is_rest(line):
+            # Terminals cut at their width, mails between words.
+            draft.head = draft.head[:_LONGEST_FLAGS]
+            draft.head += line if width >= _TERMINAL else " " + line.strip()
+            width = len(raw) if line == raw else 1
+            continue
+        width = 0
         said = _KEY.match(line.strip())
         if draft is None or (not draft.address and said and said.group(1) in draft.said):
             # An excerpt without addresses: a row that comes again belongs to the next function.
@@ -218,15 +232,18 @@ def _take(draft: _Draft, line: str, context: str, key: str) -> Tuple[str, str]:
         key = "" if said.group(1) in _FLAGS_KEYS and said.group(1) in draft.said else said.group(1)
         draft.said.setdefault(said.group(1), said.group(2))
     if key in _FLAGS_KEYS:
-        draft.flags.setdefault(key, []).extend(
-            (name, sign == "+") for name, sign in _FLAG.findall(said.group(2) if said else words)
-        )
+        row = said.group(2) if said else words
+        before = draft.flags.get(key, "")
+        # A row without a sign at its end was cut by the terminal.
+        draft.flags[key] = ((before if before[-1:].isalnum() else before + " ") + row)[:_LONGEST_FLAGS]
     return context, key
 
 
 def _listed(draft: _Draft) -> Listed:
     said = draft.said
-    class_name, class_code, vendor, device, name = _names(draft.head or _with_labels(said, said.get("Class", "")))
+    class_name, class_code, vendor, device, name = _names(
+        _plain_head(draft.head) or _with_labels(said, said.get("Class", ""))
+    )
     subsystem = said.get("Subsystem") or _with_labels(said, "", "S")[2:]
     sub_vendor, sub_device = _names(": " + subsystem)[2:4]
     flags = said.get("Flags", "")
@@ -265,6 +282,14 @@ def _listed(draft: _Draft) -> Listed:
         (speed.group(3) or "") if speed else "",
         (width.group(2) or "") if width else "",
         _buses(draft, space),
+    )
+
+
+def _is_rest(line: str) -> bool:
+    """The rest of a first line that was wrapped: what is told of a function stands to the right, or has a label."""
+    words = line.strip()
+    return bool(line[:2].strip()) and not (
+        _KEY.match(words) or _HEX.fullmatch(words) or words.startswith(("!!!", "```"))
     )
 
 
@@ -413,7 +438,7 @@ def _absent(draft: _Draft, capability: str) -> Union[Unknown, None]:
 
 
 def _on(draft: _Draft, key: str) -> Tuple[str, ...]:
-    return tuple(name for name, is_on in draft.flags.get(key, []) if is_on)
+    return tuple(name for name, sign in _FLAG.findall(draft.flags.get(key, "")) if sign == "+")
 
 
 def _total_vfs(draft: _Draft) -> Union[int, Unknown, None]:

@@ -26,7 +26,7 @@ _LONGEST = 4000
 
 def plain_lines(text: str, sign: Pattern[str]) -> List[str]:
     """The lines as they were printed, going by the first one that fits ``sign`` with or without a beginning."""
-    lines = [line[:_LONGEST] for line in re.split("\r\n|\r|\n", text.replace("\xa0", " "))]
+    lines = [line[:_LONGEST] for line in re.split("\r\n|\r|\n", text.lstrip("\ufeff").replace("\xa0", " "))]
     if any(sign.match(line) for line in lines):
         return lines
     for mark in _MARKS:

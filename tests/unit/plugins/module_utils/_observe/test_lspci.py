@@ -324,3 +324,18 @@ def test_what_grep_left_of_a_link_that_was_trained_down() -> None:
     assert (link.width, link.speed_gts) == (8, 2.5)
     assert isinstance(link.max_speed_gts, Unknown) and link.max_speed_gts.reason.startswith("not shown: more")
     assert isinstance(link.max_width, Unknown) and "more" not in link.max_width.reason
+
+
+def test_what_a_terminal_cut_within_its_words() -> None:
+    text = (
+        "0000:17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1) (prog-if 00 [x])\n"
+        "        Capabilities: [100 v1] Advanced Error Reporting\n"
+        "                CESta:  RxErr- BadTLP- BadDLLP- Rollover- Timeout- AdvNonFatalErr- CorrIntErr+ HeaderOF-\n"
+    )
+    for width in (80, 84, 90, 96):
+        lines = text.splitlines()
+        cut = "\n".join(line[at : at + width] for line in lines for at in range(0, len(line), width))
+        (one,) = lspci.parse_lspci("\ufeff" + cut + "\n")
+        assert (one.function.device_id, one.function.name) == ("2330", "NVIDIA Corporation GH100 [H100 SXM5 80GB]")
+        assert not isinstance(one.function.aer, Unknown) and one.function.aer is not None
+        assert one.function.aer.correctable == ("CorrIntErr",)
