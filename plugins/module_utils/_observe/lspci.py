@@ -36,6 +36,7 @@ _QUOTED = re.compile(r'"([^"]{0,200})"')
 _CODE = re.compile(r"(?:^|.*\[)([0-9a-f]{4})\]?$")
 _HEX = re.compile(r"([0-9a-f]{2,4}):((?: [0-9a-f]{2}){1,16})\s*")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,30}):\s*(.*)")
+_LABEL = re.compile(r"[A-Z][A-Za-z0-9_ ]{0,30}:(?:\s|$)")
 _CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{2,4})(?: v\d+)?\] (.*)")
 _REVISION = re.compile(r"\s*\((?:rev|prog-if) (?:[^()]|\([^()]*\))*\)\s*$")
 _ID_PAIR = re.compile(r"(?:\[|Device |^)([0-9a-f]{4}):([0-9a-f]{4})\]?$")
@@ -289,7 +290,7 @@ def _is_rest(line: str) -> bool:
     """The rest of a first line that was wrapped: what is told of a function stands to the right, or has a label."""
     words = line.strip()
     return bool(line[:2].strip()) and not (
-        _KEY.match(words) or _HEX.fullmatch(words) or words.startswith(("!!!", "```"))
+        _LABEL.match(words) or _HEX.fullmatch(words) or words.startswith(("!!!", "```"))
     )
 
 
