@@ -180,7 +180,7 @@ def _drafts(text: Text) -> Iterator[_Draft]:
             draft.is_dead = "(rev ff)" in line and "(prog-if ff)" in line
             width = len(raw) if line == raw else 1
             continue
-        if draft is not None and width and _is_rest(line):
+        if draft is not None and width and _is_rest(draft.head, width, line):
             # Terminals cut at their width, mails between words.
             draft.head = draft.head[:_LONGEST_FLAGS]
             draft.head += line if width >= _TERMINAL else " " + line.strip()
@@ -286,12 +286,13 @@ def _listed(draft: _Draft) -> Listed:
     )
 
 
-def _is_rest(line: str) -> bool:
-    """The rest of a first line that was wrapped: what is told of a function stands to the right, or has a label."""
+def _is_rest(head: str, width: int, line: str) -> bool:
+    """The rest of a first line that was wrapped within its brackets, or before them by the terminal."""
     words = line.strip()
-    return bool(line[:2].strip()) and not (
-        _LABEL.match(words) or _HEX.fullmatch(words) or words.startswith(("!!!", "```"))
-    )
+    if not line[:2].strip() or _LABEL.match(words) or _HEX.fullmatch(words):
+        return False
+    is_open = any(head.count(one) > head.count(other) for one, other in ("()", "[]"))
+    return is_open or (width >= _TERMINAL and not head.endswith((")", "]")) and words.endswith((")", "]")))
 
 
 def _plain_head(what: str) -> str:

@@ -339,3 +339,15 @@ def test_what_a_terminal_cut_within_its_words() -> None:
         assert (one.function.device_id, one.function.name) == ("2330", "NVIDIA Corporation GH100 [H100 SXM5 80GB]")
         assert not isinstance(one.function.aer, Unknown) and one.function.aer is not None
         assert one.function.aer.correctable == ("CorrIntErr",)
+
+
+def test_what_follows_a_list_is_no_part_of_its_last_line() -> None:
+    for head in (
+        "17:00.0 3D controller: NVIDIA Corporation Device 2330",
+        "17:00.0 3D controller: NVIDIA Corporation H100 (rev a1)",
+    ):
+        for front in ("", "x" * 60 + " "):
+            (one,) = lspci.parse_lspci(
+                head.replace("Corporation", "Corporation " + front) + "\nroot@gpu01:~# nvidia-smi\n```\nthanks\n"
+            )
+            assert "root" not in one.function.name and "rev" not in one.function.name
