@@ -34,7 +34,22 @@ _WORD = re.compile(
 # What is left when a line was put together again behind a wrap: NODENODE, NODEPIX, NV18NV18.
 _JOINED = re.compile(r"(?:NV\d{1,2}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|X){2,16}", re.ASCII)
 _PIECE = re.compile(r"NV\d{1,2}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|X", re.ASCII)
-_LIST = re.compile(r"[\d,-]{1,2000}|N/A", re.ASCII)
+_LIST = re.compile(r"\d[\d,-]{0,2000}|N/A", re.ASCII)
+_PART = re.compile(
+    "|".join(
+        (
+            "(?:%s)" % _WORD.pattern,
+            r"\d{1,5}(?:[,-]\d{1,5}){0,400}|N/A",
+            _NUMBERED.pattern,
+            "CPU",
+            "NUMA",
+            "GPU",
+            "Affinity",
+            "ID",
+        )
+    ),
+    re.ASCII,
+)
 _LEGEND = re.compile(r"\s{0,200}(?:NIC\s{1,3})?Legend", re.IGNORECASE)
 # Longer than any row of 16 GPUs and 64 NICs.
 _LONGEST = 4000
@@ -103,12 +118,22 @@ def _unwrapped(lines: Sequence[str]) -> List[str]:
     found: List[str] = []
     is_full = False
     for line in lines:
-        if is_full and line.strip() and not _is_row(line) and not _LEGEND.match(line) and len(found[-1]) < _LONGEST:
+        if is_full and _goes_on_within(found[-1], line, len(line) == width) and len(found[-1]) < _LONGEST:
             found[-1] += line
         else:
             found.append(line)
         is_full = len(line) == width >= _NARROWEST and (_is_row(found[-1]) or _FIRST_GPU.search(found[-1]) is not None)
     return found
+
+
+def _goes_on_within(before: str, line: str, is_full: bool) -> bool:
+    """Whether a line is of words of the matrix, the first perhaps begun in the line before, the last not ended."""
+    words = line.split()
+    if not words or _is_row(line):
+        return False
+    is_begun = before[-1:].strip() and line[:1].strip()
+    words[0] = before.split()[-1] + words[0] if is_begun else words[0]
+    return all(_PART.fullmatch(word) for word in (words[:-1] if is_full and len(words) > 1 else words))
 
 
 def _header(line: str, is_more: bool) -> Optional[_Header]:

@@ -267,3 +267,9 @@ def test_a_row_without_its_last_columns_has_no_memory_of_its_own() -> None:
     assert not isinstance(found, Unknown)
     place = found.gpus["GPU0"]
     assert place.numa_nodes == frozenset({0}) and isinstance(place.gpu_numa_node, Unknown)
+
+
+@pytest.mark.parametrize("after", ["root@gpu01:~# ls", "thanks", "```", "-- ", "12:00"])
+def test_what_follows_a_matrix_without_a_legend_is_no_part_of_its_last_row(after: str) -> None:
+    for text in (TWO, TWO.replace("0-31", "0-63,128-191,256-319,384-447,512-575").replace("\t", "       ")):
+        assert told(text + after + "\n") == told(text)
