@@ -28,7 +28,12 @@ _STATUS = re.compile(
 )
 _BUILD = re.compile(r"Bad return status for module build on kernel: (\S{1,100})", re.ASCII)
 _PATCH = re.compile(r"Error! Application of patch \S{1,200} failed", re.ASCII)
-_BUILDING = re.compile(r"Building (?:initial )?module for (\S{1,100})", re.ASCII)
+_BUILDING = re.compile(r"Building (?:initial )?module(?: [\w.+-]{1,80}/[\w.+~:-]{1,80})? for (\S{1,100})", re.ASCII)
+_NO_HEADERS = re.compile(
+    r"Error! Your kernel headers for kernel (\S{1,100}) cannot be found"
+    r"|ERROR: Missing (\S{1,100}) kernel headers for module ([\w.+-]{1,80})/([\w.+~:-]{1,80}?)\.?$",
+    re.ASCII,
+)
 _LOG = re.compile(re.escape(TREE) + r"/([\w.+-]{1,80})/([\w.+~:-]{1,80})/build", re.ASCII)
 _PLACE = re.compile(re.escape(TREE) + r"/([\w.+-]{1,80})/([\w.+~:-]{1,80})/", re.ASCII)
 _VERSION = re.compile(r"\d[\w.+~:-]{0,80}", re.ASCII)
@@ -78,7 +83,11 @@ class Dkms:
 
     def of(self, kernel: str) -> Tuple[Entry, ...]:
         """The NVIDIA modules for a kernel."""
-        return tuple(entry for entry in self.entries if entry.kernel == kernel and is_nvidia(entry.module))
+        return tuple(entry for entry in self.nvidia if entry.kernel == kernel)
+
+    @property
+    def nvidia(self) -> Tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if is_nvidia(entry.module))
 
 
 def is_nvidia(module: str) -> bool:
@@ -96,11 +105,17 @@ def parse_dkms(text: Text) -> Dkms:
     for line in clean(text).split("\n") if isinstance(text, str) else []:
         line = line[:1000]
         row, build, begun = _STATUS.fullmatch(line), _BUILD.search(line), _BUILDING.match(line.strip())
-        said = line.strip()
+        # Hooks of Arch put an arrow before what they say.
+        said = re.sub(r"^==> ", "", line.strip())
+        no_headers = _NO_HEADERS.match(said)
         is_error = said.lower().startswith(("error!", "warning!", "error:", "error ("))
         building = begun.group(1) if begun else building
         if row and not is_error:
             found.append(_entry(row))
+        elif no_headers:
+            kernel, kernel_of_arch, module, version = no_headers.groups(default="")
+            failures.append(BuildFailure(kernel or kernel_of_arch, module, version))
+            errors.append(said)
         elif build or _PATCH.search(line):
             failures.append(BuildFailure(build.group(1) if build else building, "", ""))
             errors.append(said)

@@ -14,12 +14,13 @@ from typing import Any, Dict, List, Mapping, Optional
 from .._engine.values import Finding, Unknown
 from .._engine.versions import agree, bare
 from .._tables import driver_branches
-from .platform_common import Card, cards, known, tables_of
+from .platform_common import PASSED_THROUGH, Card, cards, known, tables_of
 
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
 
 _GUIDE = "NVIDIA driver installation guide"
+_MOST = 4
 _EQUAL = "packages of NVIDIA's driver containers"
 # Parts that are of the driver's very version; Fabric Manager has a judge of its own.
 _COMPONENTS = {"nscq": "warn", "persistenced": "warn", "imex": "warn", "nvsdm": "warn", "modprobe": "info"}
@@ -36,7 +37,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
         return _agreement(have, loaded, disk, user) if _refusal(have) else []
     findings = _agreement(have, loaded, disk, user)
     findings += _components(have, loaded)
-    findings += _dkms(have) + _next_kernel(have) + _rejected(have) + _packages(have)
+    findings += _dkms(have, loaded) + _next_kernel(have) + _rejected(have) + _packages(have)
     if loaded:
         findings += _branch(want, have, loaded) + _architectures(want, have, loaded, found) + _firmware(have, loaded)
     return findings
@@ -125,12 +126,12 @@ def _components(have: Have, loaded: str) -> List[Finding]:
     return findings
 
 
-def _dkms(have: Have) -> List[Finding]:
+def _dkms(have: Have, loaded: str) -> List[Finding]:
     told = have["driver"].dkms
-    kernel = have["driver"].kernel
+    kernel = str(have["driver"].kernel) if known(have["driver"].kernel) else ""
     if isinstance(told, Unknown):
         return []
-    running = list(told.of(str(kernel)))
+    running = list(told.of(kernel))
     # "installed-weak from …" is how RHEL uses a module of another kernel of the same interface.
     findings = [
         Finding(
@@ -140,11 +141,20 @@ def _dkms(have: Have) -> List[Finding]:
         )
         for entry in running if entry.note and not entry.note.startswith("from ")
     ]  # fmt: skip
-    if running and not any(entry.is_installed for entry in running):
+    unbuilt = running if not any(entry.is_installed for entry in running) else []
+    if not running and not loaded and _is_needed(have, kernel):
+        unbuilt = [entry for entry in told.nvidia if entry.state != "broken"][:_MOST]
+    if unbuilt:
+        # The kernel is said where it is another than the running one.
+        states = [
+            "%s %s" % (one.version, one.state) + (" for " + one.kernel if one.kernel not in ("", kernel) else "")
+            for one in unbuilt
+        ]
+        said = [error for error in told.errors if kernel and kernel in error][-1:]
         findings.append(
             Finding(
-                "platform.dkms-not-installed", "fail", "dkms", "installed for %s" % kernel,
-                ", ".join("%s %s" % (entry.version, entry.state) for entry in running),
+                "platform.dkms-not-installed", "fail", "dkms", "installed for %s" % (kernel or "the running kernel"),
+                "; ".join([", ".join(states)] + said)[:300],
                 "the module is not built for the running kernel: it will not be there after the next boot",
                 "dkms autoinstall; read /var/lib/dkms/nvidia/*/build/make.log when it fails", "dkms(8)",
             )
@@ -159,6 +169,18 @@ def _dkms(have: Have) -> List[Finding]:
         for module, version in told.broken[:4]
     ]  # fmt: skip
     return findings
+
+
+def _is_needed(have: Have, kernel: str) -> bool:
+    """Whether GPUs are seen to wait for a driver, and no module of another origin is there."""
+    driver, smi = have["driver"], have["smi"]
+    devices = [] if isinstance(have["gpus"], Unknown) else have["gpus"]
+    drivers = {device.driver for device in devices}
+    waits = "nouveau" in drivers or (
+        isinstance(smi, Unknown) and "communicate with the nvidia driver" in smi.reason.lower()
+    )
+    is_there = known(driver.modinfo) or (not isinstance(driver.modules, Unknown) and bool(driver.modules.get(kernel)))
+    return bool(kernel) and waits and not is_there and not drivers & {"nvidia", *PASSED_THROUGH}
 
 
 def _next_kernel(have: Have) -> List[Finding]:

@@ -338,6 +338,18 @@ class Machine(FakeHost):
         place.symlink_to(target)
 
 
+def test_missing_headers_are_failures_of_builds() -> None:
+    found = dkms.parse_dkms(
+        "Building initial module nvidia/580.65.06 for 6.8.0-90-generic\n"
+        "Error! Your kernel headers for kernel 6.8.0-90-generic cannot be found at /lib/modules/6.8.0-90-generic/build.\n"
+        "==> ERROR: Missing 6.2.1-zen1-1-zen kernel headers for module nvidia/525.89.02.\n"
+    )
+    assert found.failures == (
+        dkms.BuildFailure("6.8.0-90-generic", "", ""),
+        dkms.BuildFailure("6.2.1-zen1-1-zen", "nvidia", "525.89.02"),
+    )
+
+
 def test_the_tree_of_dkms_is_read_without_running_it(tmp_path: Path) -> None:
     host = Machine(tmp_path)
     assert isinstance(dkms.observe(host), Unknown)
