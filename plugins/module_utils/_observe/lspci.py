@@ -242,10 +242,12 @@ def _take(draft: _Draft, line: str, context: str, key: str) -> Tuple[str, str]:
 
 def _listed(draft: _Draft) -> Listed:
     said = draft.said
+    # Only -vmm writes these; below another list the same words are another tool's.
+    labels: Mapping[str, str] = {} if draft.head else said
     class_name, class_code, vendor, device, name = _names(
-        _plain_head(draft.head) or _with_labels(said, said.get("Class", ""))
+        _plain_head(draft.head) or _with_labels(labels, labels.get("Class", ""))
     )
-    subsystem = said.get("Subsystem") or _with_labels(said, "", "S")[2:]
+    subsystem = said.get("Subsystem") or _with_labels(labels, "", "S")[2:]
     sub_vendor, sub_device = _names(": " + subsystem)[2:4]
     flags = said.get("Flags", "")
     function = Function(
@@ -255,9 +257,9 @@ def _listed(draft: _Draft) -> Listed:
         class_code,
         "%s:%s" % (sub_vendor, sub_device) if sub_vendor and sub_device else "",
         name,
-        said.get("Kernel driver in use") or said.get("Driver") or None,
-        said.get("Physical Slot") or said.get("PhySlot") or None,
-        _number(said.get("NUMA node") or said.get("NUMANode") or _first(_FLAGS_NODE, flags)),
+        said.get("Kernel driver in use") or labels.get("Driver") or None,
+        said.get("Physical Slot") or labels.get("PhySlot") or None,
+        _number(said.get("NUMA node") or labels.get("NUMANode") or _first(_FLAGS_NODE, flags)),
         _port(draft),
         _link(draft),
         _acs(draft),
@@ -273,12 +275,12 @@ def _listed(draft: _Draft) -> Listed:
     )
     space = decode(bytes(draft.space))
     speed, width = _SPEED.search(said.get("LnkSta", "")), _WIDTH.search(said.get("LnkSta", ""))
-    group = _number(said.get("IOMMU group") or said.get("IOMMUGroup") or _first(_FLAGS_GROUP, flags))
+    group = _number(said.get("IOMMU group") or labels.get("IOMMUGroup") or _first(_FLAGS_GROUP, flags))
     return Listed(
         _filled(function, space) if isinstance(space, Config) else function,
         class_name,
         subsystem,
-        tuple(word.strip() for word in said.get("Kernel modules", said.get("Module", "")).split(",") if word.strip()),
+        tuple(word.strip() for word in said.get("Kernel modules", labels.get("Module", "")).split(",") if word.strip()),
         None if isinstance(group, Unknown) else group,
         (speed.group(3) or "") if speed else "",
         (width.group(2) or "") if width else "",

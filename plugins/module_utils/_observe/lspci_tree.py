@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import List, Tuple
 
 from .._engine.values import Text
+from .nvidia_words import clean
 from .pasted import plain_lines
 
 _SIGN = re.compile(r"[\s|+\\`-]{1,80}(?:\[[0-9a-f]{2,8}[:\]-]|[0-9a-f]{2}\.[0-7])")
@@ -36,7 +37,7 @@ def parse_tree(text: Text) -> Tuple[Node, ...]:
     nodes: List[Node] = []
     # What is drawn so far on the way to where we are: column, domain, first bus (empty for a function), range.
     trail: List[Tuple[int, str, str, str]] = []
-    for line in plain_lines(text, _SIGN) if isinstance(text, str) else ():
+    for line in plain_lines(clean(text), _SIGN) if isinstance(text, str) else ():
         place = 0
         found = _TOKEN.match(line, place)
         while found:
