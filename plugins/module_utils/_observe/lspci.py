@@ -177,7 +177,8 @@ def _drafts(text: Text) -> Iterator[_Draft]:
                 yield draft
             address = "%s:%s" % (head.group("domain") or "0000", head.group("place"))
             draft, context, key = _Draft(address, head.group("what") or ""), "", ""
-            draft.is_dead = "(rev ff)" in line and "(prog-if ff)" in line
+            # The programming interface is shown with -v only.
+            draft.is_dead = "(rev ff)" in line and ("(prog-if" not in line or "(prog-if ff)" in line)
             width = len(raw) if line == raw else 1
             continue
         if draft is not None and width and _is_rest(draft.head, width, line):

@@ -351,3 +351,17 @@ def test_what_follows_a_list_is_no_part_of_its_last_line() -> None:
                 head.replace("Corporation", "Corporation " + front) + "\nroot@gpu01:~# nvidia-smi\n```\nthanks\n"
             )
             assert "root" not in one.function.name and "rev" not in one.function.name
+
+
+@pytest.mark.parametrize(
+    ("end", "is_dead"),
+    [
+        ("(rev ff)", True),
+        ("(rev ff) (prog-if ff)", True),
+        ("(rev ff) (prog-if 00 [VGA controller])", False),
+        ("(rev a1)", False),
+    ],
+)
+def test_a_revision_of_all_ones(end: str, is_dead: bool) -> None:
+    (one,) = lspci.parse_lspci("01:00.0 3D controller [0302]: NVIDIA Corporation GP108BM [10de:1d52] %s\n" % end)
+    assert one.function.is_dead is is_dead
