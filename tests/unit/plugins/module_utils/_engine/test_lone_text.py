@@ -72,6 +72,8 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
             "journalctl -u nvidia-fabricmanager.service -b -o short-iso --no-pager -n 400",
         ),
         ("$ mokutil --sb-state\nSecureBoot enabled\n", "mokutil --sb-state"),
+        ("17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n", "lspci -nn"),
+        ("0000:c2:00.0 0680: 10de:22a3 (rev a1)\n", "lspci -nn"),
     ],
 )
 def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
