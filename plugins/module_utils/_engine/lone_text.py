@@ -22,7 +22,7 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("nvidia-smi", "-q"), (r"(?m)^ {0,8}={3,30}NVSMI LOG=",)),
     (("nvidia-smi", "topo", "-m"), (r"(?m)^.{0,60}\bGPU0\b", r"(?m)^.{0,12}Legend:|\bGPU0\b.{0,2000}CPU[ \t]{0,3}Affinity\b")),
     (("nvidia-smi", "nvlink", "-s"), (r"(?m)^.{0,60}GPU \d{1,3}: ", r"(?m)^.{0,60}\bLink \d{1,3}[:,] |[aA]ll links are in[aA]ctive")),
-    (("nvidia-smi", "nvlink", "-s"), (r"have or support N[vV][lL]ink",)),
+    (("nvidia-smi", "nvlink", "-s"), (r"have or support N[vV][lL]ink|N[vV][lL]ink (?:queries|information) |(?m:^\s{1,20}NVLE: )",)),
     (("nvidia-smi",), (r"(?m)^[ \t>]{0,12}\| NVIDIA-SMI |^[ \t>]{0,12}\| {1,4}\d{1,3}\.? .{4,60}\| {1,4}[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:",)),
     (("nvidia-smi", "-q"), (r"(?m)^[ \t>]{0,12}GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t\r]{0,20}$",)),
     (("nvidia-smi", "-L"), (r"(?m)^[ \t>]{0,12}GPU \d{1,3}: .{1,80}\(UUID: ",)),
