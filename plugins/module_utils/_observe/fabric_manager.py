@@ -20,7 +20,8 @@ _RECORD = re.compile(
 )
 # What it writes to the journal has no level.
 _COMPLAINT = re.compile(
-    r".{0,200}\bnv(?:idia)?-fabricmanager[\w.-]{0,20}\[\d{1,10}\]: (?=.{0,300}(?:fail|error|incompatible|match with|unable|invalid|abort))(.{1,500})",
+    r".{0,200}\bnv(?:idia)?-fabricmanager[\w.-]{0,20}\[\d{1,10}\]: (?=.{0,300}(?:fail|error|incompatible|match with|unable|invalid|abort))(.{1,500})"
+    r"|.{0,200}\b(fabric manager (?:config file item\b|version is incompatible\b).{1,300})",
     re.ASCII | re.IGNORECASE,
 )
 _MISMATCH = re.compile(
@@ -129,7 +130,7 @@ def parse_fm_log(text: Text) -> FmLog:
         if record and record.group(2) in ("ERROR", "CRITICAL", "FATAL", "ALERT", "EMERGENCY"):
             errors.append(record.group(3).strip())
         elif complaint:
-            errors.append(complaint.group(1).strip())
+            errors.append((complaint.group(1) or complaint.group(2)).strip())
         warnings += bool(record and record.group(2).startswith("WARN"))
         versions, sxid, bridge = _MISMATCH.search(line), _SXID.search(line), _BRIDGE.search(line)
         if versions:
@@ -280,19 +281,22 @@ def _from_csv(rows: List[str]) -> List[FabricState]:
     if header is not None:
         labels = table[header]
         names = [_name(cell) if _name(cell) in _PLAIN or cell.startswith("fabric.") else "" for cell in labels]
-        return [_state(dict(zip(names, row))) for row in table[header + 1 :] if len(row) == len(names)]
+        place = names.index("state")
+        below = [row for row in table[header + 1 :] if len(row) == len(names) and _can_be_state(row[place])]
+        return [_state(dict(zip(names, row))) for row in below]
     # csv,noheader: the state is the word that can be one, in the same place of every row, and what follows the status.
     rows_of = [row for row in table if len(row) <= 12]
     first = next((row for row in rows_of if any(_is_state(cell) for cell in row)), None)
     if first is None:
         return []
     place = next(number for number, cell in enumerate(first) if _is_state(cell))
-    found = [
-        dict(zip(("gpu", "state", "status"), (row[0] if place else "", *row[place:])))
-        for row in rows_of
-        if len(row) == len(first)
-    ]
-    return [_state(row) for row in found]
+    fitting = [row for row in rows_of if len(row) == len(first) and _can_be_state(row[place])]
+    return [_state(dict(zip(("gpu", "state", "status"), (row[0] if place else "", *row[place:])))) for row in fitting]
+
+
+def _can_be_state(cell: str) -> bool:
+    """Another word is that of another line: a prompt, the command."""
+    return _is_state(cell) or isinstance(word(cell), Unknown)
 
 
 def _is_state(cell: str) -> bool:

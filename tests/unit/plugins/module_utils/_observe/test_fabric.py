@@ -344,3 +344,14 @@ def test_functions_in_a_list_that_is_shifted_or_quoted() -> None:
             front + "c2:00.0 Bridge: NVIDIA Corporation GH100 [H100 NVSwitch] (rev a1)\n"
         )
         assert found.switches == ("c2:00.0",)
+
+
+def test_states_alone_below_their_command() -> None:
+    text = "root@gpu01:~# nvidia-smi --query-gpu fabric.state --format csv,noheader\nCompleted\nIn Progress\n[N/A]\nroot@gpu01:~#\n"
+    for said in (text, text.replace("noheader\n", "\nfabric.state\n")):
+        assert [kind(one.state) for one in states(said)] == ["Completed", "In Progress", "not applicable"]
+
+
+def test_a_configuration_that_is_refused() -> None:
+    log = fabric_manager.parse_fm_log("10.0.0.2: fabric manager config file item: DATABASE_PATH has an invalid value\n")
+    assert log.errors == ("fabric manager config file item: DATABASE_PATH has an invalid value",)
