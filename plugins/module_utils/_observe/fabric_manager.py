@@ -282,7 +282,7 @@ def _from_csv(rows: List[str]) -> List[FabricState]:
         labels = table[header]
         names = [_name(cell) if _name(cell) in _PLAIN or cell.startswith("fabric.") else "" for cell in labels]
         place = names.index("state")
-        below = [row for row in table[header + 1 :] if len(row) == len(names) and _can_be_state(row[place])]
+        below = [row for row in table[header + 1 :] if len(row) == len(names) and _can_be_state(row, place)]
         return [_state(dict(zip(names, row))) for row in below]
     # csv,noheader: the state is the word that can be one, in the same place of every row, and what follows the status.
     rows_of = [row for row in table if len(row) <= 12]
@@ -290,13 +290,13 @@ def _from_csv(rows: List[str]) -> List[FabricState]:
     if first is None:
         return []
     place = next(number for number, cell in enumerate(first) if _is_state(cell))
-    fitting = [row for row in rows_of if len(row) == len(first) and _can_be_state(row[place])]
+    fitting = [row for row in rows_of if len(row) == len(first) and _can_be_state(row, place)]
     return [_state(dict(zip(("gpu", "state", "status"), (row[0] if place else "", *row[place:])))) for row in fitting]
 
 
-def _can_be_state(cell: str) -> bool:
-    """Another word is that of another line: a prompt, the command."""
-    return _is_state(cell) or isinstance(word(cell), Unknown)
+def _can_be_state(row: List[str], place: int) -> bool:
+    """A word alone may be that of another line: a prompt, the command."""
+    return len(row) > 1 or _is_state(row[place]) or isinstance(word(row[place]), Unknown)
 
 
 def _is_state(cell: str) -> bool:
