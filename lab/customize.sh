@@ -108,7 +108,21 @@ chroot "$tree" grub-mkimage -O x86_64-efi -p /boot/grub -c /boot/grub/early.cfg 
     -o /boot/grub/BOOTX64.EFI part_gpt fat ext2 search search_label normal configfile linux \
     echo test loadenv gzio minicmd sleep reboot halt
 
+# A repository with one package: a test takes it away, and a role has to bring it back.
+repo=$tree/var/lib/lab-repo
+install -d "$repo"
+(
+    cd "$repo"
+    APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get -q download xfsprogs
+    for deb in *.deb; do
+        dpkg-deb -f "$deb"
+        printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$deb" "$(stat -c %s "$deb")" \
+            "$(sha256sum "$deb" | cut -d' ' -f1)"
+    done > Packages
+)
+
 rm -f "$tree/etc/ssh/ssh_host_rsa_key" "$tree/etc/ssh/ssh_host_rsa_key.pub"
 rm -rf "$tree"/var/cache/apt/*.bin "$tree"/var/cache/apt/archives/*.deb "$tree"/var/lib/apt/lists/*
-# apt has nothing to reach from inside.
+# apt has nothing else to reach from inside.
 rm -rf "$tree/etc/apt/sources.list" "$tree"/etc/apt/sources.list.d/* "$tree/etc/apt/apt.conf.d/99mmdebstrap"
+echo 'deb [trusted=yes] file:/var/lib/lab-repo ./' > "$tree/etc/apt/sources.list"

@@ -17,6 +17,11 @@ def test_the_host_is_one_that_hands_have_run(gpu1: Any) -> None:
     gpu1.check_output("echo mq-deadline >/sys/block/%s/queue/scheduler" % disk)
 
 
+def test_the_host_has_no_tools_of_xfs_yet(gpu1: Any) -> None:
+    """The role has to bring them: an image that has everything would hide it."""
+    assert gpu1.run("command -v mkfs.xfs").rc != 0
+
+
 def test_write_down_the_originals(gpu1: Any) -> None:
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     lines = snapshot(gpu1)
