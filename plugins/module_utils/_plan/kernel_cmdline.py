@@ -84,7 +84,9 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     current = seen["current"]
     lacking = [] if isinstance(current, Unknown) or not seen["loader"] else missing(wanted(want), current)
     if lacking:
-        now = " ".join(a for a in current if key_of(a) in {key_of(b) for b in lacking}) or "without " + " ".join(lacking)
+        now = " ".join(a for a in current if key_of(a) in {key_of(b) for b in lacking}) or "without " + " ".join(
+            lacking
+        )
         why = "the kernel reads its command line only when it boots"
         steps.append(
             Step("kernel.cmdline.boot", "reboot", "/proc/cmdline", now, " ".join(lacking), why, SOURCE, needs="reboot")
