@@ -74,6 +74,8 @@ WILD: dict[str, tuple[str, str]] = {
     "a text of GPUs": ("nvidia-smi -q", filled("GPU 00000000:19:00.0\n    Product Name : x\n", 2)),
     "a text of steps": ("nvidia-smi -q", "\n".join(" " * step + "A" for step in range(3000))),
     "a table of GPUs": ("nvidia-smi", filled("| 0  NVIDIA H100 | 00000000:19:00.0 | x |\n", 2)),
+    "a table of columns": ("nvidia-smi --query-gpu --format=csv", "index, ecc.mode.current, ecc.mode.pending\n" + filled("7, Enabled, Disabled\n", 10)),
+    "columns": ("nvidia-smi --query-gpu --format=csv", filled("pci.bus_id, name, ", 10) + "\n" + filled("00000000:19:00.0, ", 4)),
     "a matrix of rows": ("nvidia-smi topo -m", "\tGPU0\tGPU1\n" + filled("GPU0\t X \tNV18\n", 2)),
     "a matrix of columns": ("nvidia-smi topo -m", "\t".join("GPU%d" % column for column in range(100_000))),
     "links": ("nvidia-smi nvlink -s", filled("GPU 0: NVIDIA H100 (UUID: GPU-x)\n\t Link 0: 26.562 GB/s\n", 2)),

@@ -26,7 +26,7 @@ ARGV = {
     "lscpu": "lscpu",
     "lspci": "lspci -vvv",
     "numactl": "numactl -H",
-    "nvidia-smi-csv": "nvidia-smi -L",
+    "nvidia-smi-csv": "nvidia-smi --query-gpu --format=csv",
     "nvidia-smi-q": "nvidia-smi -q",
     "nvidia-smi-table": "nvidia-smi",
     "nvidia-smi-xml": "nvidia-smi -q -x",
@@ -37,7 +37,7 @@ ARGV = {
 }
 JSON = {"lscpu": "lscpu -J", "rdma-link": "rdma -j link"}
 # Outputs of options that the area does not ask for.
-OTHERS = {"nvidia-smi-csv": ("csv-", "version-"), "nvidia-smi-table": ("dmon-",)}
+OTHERS = {"nvidia-smi-csv": ("version-",), "nvidia-smi-table": ("dmon-",)}
 
 
 def argv(name: str) -> list[str]:

@@ -15,6 +15,16 @@ from typing import Optional, Sequence, Tuple
 LIMIT_BYTES = 16 * 1024 * 1024
 _HEAD = 65536
 _GZIP = b"\x1f\x8b"
+# The header of a table of --query-gpu: names of columns and nothing else, of which one is NVIDIA's own.
+_CSV_OWN = (
+    r"(?:pci\.bus_id|gpu_bus_id|gpu_uuid|pcie\.link\.|compute_cap\b|temperature\.gpu\b|utilization\.gpu\b|ecc\.|"
+    r"power\.(?:draw|limit)\b|driver_version\b|vbios_version\b|pstate\b|persistence_mode\b|mig\.mode|"
+    r"memory\.(?:total|used|free) \[|clocks_(?:event|throttle)_reasons\.|clocks\.(?:gr|sm|mem)\b)"
+)
+_CSV_COLUMN = r"\"?[a-z][\w.]{1,90}(?: ?\[[^\[\],;\n]{1,12}\])?\"?"
+_CSV_HEADER = r"(?m)^[ \t>]{0,12}(?=.{0,9000}?\b%s)(?!.{0,9000}?\bpid\b)%s(?:[ \t]?[,;\t] ?%s){1,400}[ \t\r]{0,20}$" % (
+    _CSV_OWN, _CSV_COLUMN, _CSV_COLUMN,
+)  # fmt: skip
 
 # Words that an output has in its first lines, all of a row; the first row that fits is taken.  No pattern spans lines.
 _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
@@ -24,6 +34,7 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("nvidia-smi", "nvlink", "-s"), (r"(?m)^.{0,60}GPU \d{1,3}: ", r"(?m)^.{0,60}\bLink \d{1,3}[:,] |[aA]ll links are in[aA]ctive")),
     (("nvidia-smi", "nvlink", "-s"), (r"have or support N[vV][lL]ink|N[vV][lL]ink (?:queries|information) |(?m:^\s{1,20}NVLE: )",)),
     (("nvidia-smi",), (r"(?m)^[ \t>]{0,12}\| NVIDIA-SMI |^[ \t>]{0,12}\| {1,4}\d{1,3}\.? .{4,60}\| {1,4}[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:",)),
+    (("nvidia-smi", "--query-gpu", "--format=csv"), (_CSV_HEADER,)),
     (("nvidia-smi", "-q"), (r"(?m)^[ \t>]{0,12}GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t\r]{0,20}$",)),
     (("nvidia-smi", "-L"), (r"(?m)^[ \t>]{0,12}GPU \d{1,3}: .{1,80}\(UUID: ",)),
     (("dmidecode",), (r"(?m)^# dmidecode |^Handle 0x[0-9A-Fa-f]{4}, DMI type \d",)),

@@ -15,10 +15,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Sequence, Tuple, Union
+from typing import Callable, Optional, Sequence, Tuple, Union
 
 from .._engine.host import Host, Result
 from .._engine.values import Unknown
+from .nvidia_csv import parse_query_gpu
 from .nvidia_table import parse_gpu_list, parse_nvidia_smi_table
 from .nvidia_text import parse_nvidia_smi_text
 from .nvidia_values import ABSENT, Gpu, Log
@@ -27,8 +28,10 @@ from .nvidia_xml import parse_nvidia_smi_xml
 from .nvlink import GpuLinks
 
 QUERY = ("nvidia-smi", "-q", "-x")
+# A table with a header, whichever columns were asked for.
+CSV = ("nvidia-smi", "--query-gpu", "--format=csv")
 # What a capture may hold instead, the one that tells most first.
-_RECORDED = (("nvidia-smi", "-x", "-q"), ("nvidia-smi", "-q"), ("nvidia-smi",), ("nvidia-smi", "-L"))
+_RECORDED = (("nvidia-smi", "-x", "-q"), ("nvidia-smi", "-q"), CSV, ("nvidia-smi",), ("nvidia-smi", "-L"))
 # Without anything that holds the GPUs open, each of them is brought up for the answer, which takes some seconds a
 # GPU; eight of them must fit.  With the persistence daemon they are up already.  Both, together with the two other
 # runs of nvidia-smi, stay below what an observation may take (engine.OBSERVE_DEADLINE_S).
@@ -45,18 +48,20 @@ def observe(host: Host) -> Union[Log, Unknown]:
     deadline_s = DEADLINE_PERSISTENT_S if host.exists(_PERSISTENCED) else DEADLINE_S
     result = host.run(QUERY, deadline_s=deadline_s)
     if not host.is_live and result.unknown:
-        others = (host.run(argv, deadline_s=deadline_s) for argv in _RECORDED)
-        result = next((other for other in others if not other.unknown), result)
+        others = ((argv, host.run(argv, deadline_s=deadline_s)) for argv in _RECORDED)
+        argv, result = next((one for one in others if not one[1].unknown), (QUERY, result))
+        if argv == CSV:
+            return read(result, lambda text: parse_query_gpu(text).log)
     return read(result)
 
 
-def read(result: Result) -> Union[Log, Unknown]:
-    """The result of a run of nvidia-smi, in whichever form."""
+def read(result: Result, parse: Optional[Callable[[str], Log]] = None) -> Union[Log, Unknown]:
+    """The result of a run of nvidia-smi, in whichever form; ``parse`` is for one that cannot be told by its text."""
     if result.unknown:
         return Unknown("hung: %s" % result.unknown if "hung" in result.unknown else result.unknown)
     if result.rc in _TIMED_OUT and not result.stdout.strip():
         return Unknown("hung: it was ended with exit status %d before it answered" % result.rc)
-    log = parse_nvidia_smi(result.stdout)
+    log = (parse or parse_nvidia_smi)(result.stdout)
     complaints = tuple(dict.fromkeys([*complaints_of(result.stdout), *complaints_of(clean(result.stderr))]))
     lost = lost_gpus(complaints)
     if any(line.lower().startswith("no devices were") for line in complaints):

@@ -25,7 +25,7 @@ def judge(want: Want, have: Have) -> List[Finding]:
     found = cards(want, have)
     findings = _presence(want, have, found)
     for card in found:
-        findings += _identity(want, card) + _memory(card)
+        findings += _identity(want, card, have["smi"]) + _memory(card)
     return findings + _together(want, found)
 
 
@@ -54,7 +54,7 @@ def _presence(want: Want, have: Have, found: List[Card]) -> List[Finding]:
     return findings + [_lost(one) for one in smi.lost if str(one.address) not in here]
 
 
-def _identity(want: Want, card: Card) -> List[Finding]:
+def _identity(want: Want, card: Card, smi: Any) -> List[Finding]:
     name, real = card.name, card.model.name if card.model else ""
     findings: List[Finding] = []
     named = catalogue.by_name(name)
@@ -66,7 +66,9 @@ def _identity(want: Want, card: Card) -> List[Finding]:
     if not card.model and (name or id_of(card.device, card.gpu)):
         findings.append(_unknown_model(card, name))
     elif not card.model and card.gpu is not None:
-        findings.append(_nameless(card))
+        # In a table of some columns, nobody asked for the name.
+        is_table = not isinstance(smi, Unknown) and smi.source == "csv"
+        findings.append(_nameless(card, "info" if is_table else "warn"))
     if _is_consumer(card) and want["consumer_gpus"] != "allow":
         findings.append(_consumer(card.address, real or name, "fail" if want["consumer_gpus"] == "refuse" else "warn"))
     return findings
@@ -199,9 +201,9 @@ def _unknown_model(card: Card, name: str) -> Finding:
     )  # fmt: skip
 
 
-def _nameless(card: Card) -> Finding:
+def _nameless(card: Card, level: str) -> Finding:
     return Finding(
-        "platform.gpu-nameless", "warn", card.address, "a name or a PCI id", Unknown("neither was told"),
+        "platform.gpu-nameless", level, card.address, "a name or a PCI id", Unknown("neither was told"),
         "a GPU of which nobody says what it is can be judged by what it complains of, and never be called right",
         "nvidia-smi -q -i %s; take a whole capture: playbooks/capture.yml" % card.address, _MANUAL,
     )  # fmt: skip

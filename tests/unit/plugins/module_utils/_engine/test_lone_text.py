@@ -20,6 +20,8 @@ CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus"
         ("nvidia-smi-q/q-8xh100-535.183-oneslow.txt", "nvidia-smi -q"),
         ("nvidia-smi-table/table-h100-590.txt", "nvidia-smi"),
         ("nvidia-smi-table/list-L-h100-590.txt", "nvidia-smi -L"),
+        ("nvidia-smi-csv/csv-4xa100-80g-580.csv", "nvidia-smi --query-gpu --format=csv"),
+        ("nvidia-smi-csv/csv-all-rtx2080s-win-591-idle.csv", "nvidia-smi --query-gpu --format=csv"),
         ("nvlink/nvlink-s-v100-two-inactive.txt", "nvidia-smi nvlink -s"),
         ("topo-m/topo-8x-sys-2socket.txt", "nvidia-smi topo -m"),
         ("dmidecode/dell-r640-12x8g-3200-at-2400-bios.txt", "dmidecode"),
@@ -74,7 +76,28 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
         ("$ mokutil --sb-state\nSecureBoot enabled\n", "mokutil --sb-state"),
         ("17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n", "lspci -nn"),
         ("0000:c2:00.0 0680: 10de:22a3 (rev a1)\n", "lspci -nn"),
+        (
+            "$ nvidia-smi --query-gpu=name,pci.bus_id --format=csv\r\nname, pci.bus_id\r\nTesla T4, 00000000:00:1E.0\r\n",
+            "nvidia-smi --query-gpu --format=csv",
+        ),
+        (
+            "index;name;memory.total [MiB]\n0;Tesla T4;15360\n",
+            "nvidia-smi --query-gpu --format=csv",
+        ),
     ],
 )
 def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
     assert lone_text.command_of(text) == tuple(argv.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Processes are no GPUs, and other tables have a name as well.
+        "gpu_uuid, pid, used_gpu_memory [MiB]\nGPU-0, 1, 2 MiB\n",
+        "name, index, memory.used\nnode1, 1, 2\n",
+        "The columns are pci.bus_id, name and driver_version.\n",
+    ],
+)
+def test_what_only_looks_like_one(text: str) -> None:
+    assert lone_text.command_of(text) is None
