@@ -25,6 +25,11 @@ _CSV_COLUMN = r"\"?[a-z][\w.]{1,90}(?: ?\[[^\[\],;\n]{1,12}\])?\"?"
 _CSV_HEADER = r"(?m)^[ \t>]{0,12}(?=.{0,9000}?\b%s)(?!.{0,9000}?\bpid\b)%s(?:[ \t]?[,;\t] ?%s){1,400}[ \t\r]{0,20}$" % (
     _CSV_OWN, _CSV_COLUMN, _CSV_COLUMN,
 )  # fmt: skip
+# A row of ipmitool's three tables of sensors, by its status and its unit.
+_STATUS = r"(?:ok|ns|na|us|nc|cr|nr|lnc|lcr|lnr|unc|ucr|unr)"
+_UNIT = r"(?:degrees [CF]|RPM|Watts|Volts|Amps|percent|CFM)"
+_SENSOR = r"(?m)^[ \t>#|]{0,12}\w[^|\n]{0,40}\|"
+_NUMBER = r" {0,12}-?\d{1,9}(?:[.,]\d{1,6})?"
 
 # Words that an output has in its first lines, all of a row; the first row that fits is taken.  No pattern spans lines.
 _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
@@ -38,6 +43,9 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("nvidia-smi", "-q"), (r"(?m)^[ \t>]{0,12}GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t\r]{0,20}$",)),
     (("nvidia-smi", "-L"), (r"(?m)^[ \t>]{0,12}GPU \d{1,3}: .{1,80}\(UUID: ",)),
     (("dmidecode",), (r"(?m)^# dmidecode |^Handle 0x[0-9A-Fa-f]{4}, DMI type \d",)),
+    (("ipmitool", "sdr", "elist"), (_SENSOR + r" ?[0-9A-F]{1,3}h \| %s {0,3}\| {0,3}\d{1,3}\.\d{1,3} {0,3}\|" % _STATUS,)),
+    (("ipmitool", "sdr"), (_SENSOR + r"%s %s(?:, [^|\n]{1,80})? {0,20}\| {0,3}%s[ \t|\r]{0,12}$" % (_NUMBER, _UNIT, _STATUS),)),
+    (("ipmitool", "sensor"), (_SENSOR + r"(?:%s| na) {0,12}\| %s {0,12}\| {0,3}%s {0,6}\|" % (_NUMBER, _UNIT, _STATUS),)),
     (("lspci", "-vvv"), (r"(?m)^.{0,60}\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ", r"(?m)^.{1,60}Capabilities: |LnkSta:")),
     (("lspci", "-nn"), (r"(?m)^.{0,60}\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:[\w /-]{0,40}(?:controller|[bB]ridge|peripheral|accelerators|interface|device)(?: \[[0-9a-f]{4}\])?: |[0-9a-f]{4}: [0-9a-f]{4}:)",)),
     (("ibv_devinfo", "-v"), (r"(?m)^hca_id:[ \t]",)),

@@ -25,6 +25,8 @@ CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus"
         ("nvlink/nvlink-s-v100-two-inactive.txt", "nvidia-smi nvlink -s"),
         ("topo-m/topo-8x-sys-2socket.txt", "nvidia-smi topo -m"),
         ("dmidecode/dell-r640-12x8g-3200-at-2400-bios.txt", "dmidecode"),
+        ("ipmi/sdr-elist-v2-short.txt", "ipmitool sdr elist"),
+        ("ipmi/sdr-ibm-x.txt", "ipmitool sdr"),
         ("lspci/lspci-vvv-xe9680-one-gpu-path.txt", "lspci -vvv"),
         ("ibv_devinfo/ibv-ib-2ports-cx3.txt", "ibv_devinfo -v"),
         ("ibstat/ibstat-some-down-0.txt", "ibstat"),
@@ -80,6 +82,12 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
             "$ nvidia-smi --query-gpu=name,pci.bus_id --format=csv\r\nname, pci.bus_id\r\nTesla T4, 00000000:00:1E.0\r\n",
             "nvidia-smi --query-gpu --format=csv",
         ),
+        ("PS1 Status       | C8h | cr  | 10.1 | Presence detected, Failure detected\r\n", "ipmitool sdr elist"),
+        ("PSU1 Status      | 0x01              | ok\nFAN1             | 0 RPM             | lnr\n", "ipmitool sdr"),
+        (
+            "FAN1             | 8400.000   | RPM        | ok    | 420.0     | 560.0     | 700.0     | na        | na        | na\n",
+            "ipmitool sensor",
+        ),
         (
             "index;name;memory.total [MiB]\n0;Tesla T4;15360\n",
             "nvidia-smi --query-gpu --format=csv",
@@ -96,6 +104,9 @@ def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
         # Processes are no GPUs, and other tables have a name as well.
         "gpu_uuid, pid, used_gpu_memory [MiB]\nGPU-0, 1, 2 MiB\n",
         "name, index, memory.used\nnode1, 1, 2\n",
+        # Records of events are not read, and tables of anything have bars.
+        " 1 | 12/24/2022 | 13:58:36 | Voltage #0x4d | Upper Non-critical going high | Asserted\n",
+        "| step | 1 | ok |\n| build | 20 s | ok |\n",
         "The columns are pci.bus_id, name and driver_version.\n",
     ],
 )
