@@ -82,6 +82,8 @@ WILD: dict[str, tuple[str, str]] = {
     "memory modules": ("dmidecode", filled("Handle 0x0001, DMI type 17, 92 bytes\nMemory Device\n\tSize: 64 GB\n\tLocator: A\n\n", 2)),
     "sensors": ("ipmitool sdr elist", filled("PS1 Status | C8h | ok  | 10.1 | Presence detected\n", 2)),
     "columns of a sensor": ("ipmitool sdr elist", filled("a | ", 2)),
+    "health logs": ("nvme smart-log", filled("Smart Log for NVME device:nvme0 namespace-id:ffffffff\ncritical_warning : 1\n", 10)),
+    "depth of a health log": ("nvme smart-log", filled('{"critical_warning":', 10)),
     "a log": (JOURNAL, filled(XID, 3)),
     "a line of a log": (JOURNAL, filled("NVRM: Xid (PCI:0000:3b:00): 79 ", 10)),
     "one function over and over": ("lspci -vvv", filled("19:00.0 3D controller: NVIDIA Corporation H100\n\n", 10)),

@@ -19,7 +19,17 @@ from .pci import Device, parse_numa_node
 CLASS_FOLDER = "/sys/class/nvme"
 SMART_DEADLINE_S = 5.0
 
+# What a capture may hold instead: a listing in another form, or health logs that name their drive themselves.
+LISTS = (("nvme", "list", "-o", "json"), ("nvme", "list", "-v", "-o", "json"), ("nvme", "list", "-v"), ("nvme", "list"))
+LOGS = ("nvme", "smart-log")
+
 _CONTROLLER = re.compile(r"nvme\d{1,4}", re.ASCII)
+# The first line of a log in the plain form, or the command before it.
+_LOG_OF = re.compile(
+    r"Smart Log for NVME device: ?(?:/dev/)?(nvme\d{1,4})|\bsmart-log\b[^\n]{0,60}?/dev/(nvme\d{1,4})", re.ASCII
+)
+_NAMELESS = "nvme"
+_MOST_LOGS = 1024
 _ABSOLUTE_ZERO_C = -273.15
 # PCI classes of RAID and SAS controllers (pci.ids), and whose they are by their driver.
 _RAID_CLASSES = ("0104", "0107")
@@ -84,7 +94,7 @@ def observe(host: Host) -> Union[Tuple[Controller, ...], Unknown]:
     names = sorted((name for name in host.listdir(CLASS_FOLDER) if _CONTROLLER.fullmatch(name)), key=_number_in)
     if names or host.is_live or host.exists(CLASS_FOLDER):
         return tuple(_controller(host, name) for name in names)
-    for argv in (["nvme", "list", "-o", "json"], ["nvme", "list", "-v", "-o", "json"], ["nvme", "list"]):
+    for argv in LISTS:
         text = host.run(argv).text()
         if isinstance(text, str):
             return controllers_of(parse_nvme_list(text))
@@ -92,7 +102,10 @@ def observe(host: Host) -> Union[Tuple[Controller, ...], Unknown]:
 
 
 def observe_smart(host: Host, names: Sequence[str]) -> Dict[str, Union[Smart, Unknown]]:
-    """The health of each controller, one short run of nvme(1) for each, until one is missing or hangs."""
+    """The health of each controller, one short run of nvme(1) for each, until one is missing or hangs.
+
+    A capture may hold health logs without a listing of the controllers.
+    """
     found: Dict[str, Union[Smart, Unknown]] = {}
     reason: Optional[Unknown] = None
     for name in names:
@@ -100,10 +113,37 @@ def observe_smart(host: Host, names: Sequence[str]) -> Dict[str, Union[Smart, Un
             found[name] = reason
             continue
         text = host.run(["nvme", "smart-log", "-o", "json", "/dev/" + name], SMART_DEADLINE_S).text()
+        if isinstance(text, Unknown) and "not recorded" in text.reason:
+            plain_text = host.run(["nvme", "smart-log", "/dev/" + name]).text()
+            text = plain_text if isinstance(plain_text, str) else text
         is_missing = isinstance(text, Unknown) and "is not installed" in text.reason
         reason = text if is_missing and isinstance(text, Unknown) else None
         found[name] = parse_smart_log(text)
-    return found
+    is_told = reason is not None or any(isinstance(one, Smart) for one in found.values())
+    return found if host.is_live or is_told else {**found, **_lone_logs(host, names)}
+
+
+def _lone_logs(host: Host, names: Sequence[str]) -> Dict[str, Union[Smart, Unknown]]:
+    """Logs that were recorded without the name of a drive; beside a listing of one drive it is that one's."""
+    logs = parse_smart_logs(host.run(LOGS).text())
+    if list(logs) == [_NAMELESS] and len(names) == 1:
+        return {names[0]: logs[_NAMELESS]}
+    return logs
+
+
+def parse_smart_logs(text: Text) -> Dict[str, Union[Smart, Unknown]]:
+    """Logs of several drives in one text, by the controllers that they name; a log that names none is of "nvme"."""
+    if not isinstance(text, str):
+        return {}
+    text = plain(text)
+    heads = list(_LOG_OF.finditer(text))[:_MOST_LOGS]
+    found: Dict[str, Union[Smart, Unknown]] = {}
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    for head, end in zip(heads, ends):
+        log = parse_smart_log(text[head.end() : end])
+        if not isinstance(log, Unknown):
+            found[head.group(1) or head.group(2)] = log
+    return found or {_NAMELESS: parse_smart_log(text)}
 
 
 def raid_controllers(devices: Sequence[Device]) -> Tuple[RaidController, ...]:

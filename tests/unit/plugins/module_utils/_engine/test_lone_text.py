@@ -27,6 +27,10 @@ CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus"
         ("dmidecode/dell-r640-12x8g-3200-at-2400-bios.txt", "dmidecode"),
         ("ipmi/sdr-elist-v2-short.txt", "ipmitool sdr elist"),
         ("ipmi/sdr-ibm-x.txt", "ipmitool sdr"),
+        ("nvme/nvme-list-v2.3.json", "nvme list -o json"),
+        ("nvme/nvme-list-v2.11.json", "nvme list -o json"),
+        ("nvme/nvme-smart-float.json", "nvme smart-log"),
+        ("nvme/nvme-smart-v2.11.json", "nvme smart-log"),
         ("lspci/lspci-vvv-xe9680-one-gpu-path.txt", "lspci -vvv"),
         ("ibv_devinfo/ibv-ib-2ports-cx3.txt", "ibv_devinfo -v"),
         ("ibstat/ibstat-some-down-0.txt", "ibstat"),
@@ -88,6 +92,10 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
             "FAN1             | 8400.000   | RPM        | ok    | 420.0     | 560.0     | 700.0     | na        | na        | na\n",
             "ipmitool sensor",
         ),
+        ("$ nvme list\nNode                  SN                   Model                Namespace Usage\n", "nvme list"),
+        ("Node             Generic     SN                   Model        \n", "nvme list"),
+        ("Smart Log for NVME device:nvme0n1 namespace-id:ffffffff\n", "nvme smart-log"),
+        ("critical_warning			: 0\ntemperature				: 38 C\n", "nvme smart-log"),
         (
             "index;name;memory.total [MiB]\n0;Tesla T4;15360\n",
             "nvidia-smi --query-gpu --format=csv",
@@ -104,6 +112,10 @@ def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
         # Processes are no GPUs, and other tables have a name as well.
         "gpu_uuid, pid, used_gpu_memory [MiB]\nGPU-0, 1, 2 MiB\n",
         "name, index, memory.used\nnode1, 1, 2\n",
+        # What smartctl says has other names, and other tools list devices and nodes.
+        '{"nvme_smart_health_information_log": {"critical_warning": 0, "available_spare": 100, "percentage_used": 1}}\n',
+        '{"Devices": [{"Name": "sda"}]}\n',
+        "Node  Status  Model\nn1  ready  x\n",
         # Records of events are not read, and tables of anything have bars.
         " 1 | 12/24/2022 | 13:58:36 | Voltage #0x4d | Upper Non-critical going high | Asserted\n",
         "| step | 1 | ok |\n| build | 20 s | ok |\n",

@@ -238,6 +238,24 @@ def test_what_parts_thousands_depends_on_the_locale(word: str) -> None:
     assert (smart.power_on_hours, smart.media_errors) == (14453, 0)
 
 
+def test_logs_of_several_drives_in_one_text() -> None:
+    first, second = SMART_TEXT % ("0", "38 C"), (SMART_TEXT % ("0x4", "41 C")).replace("nvme0", "nvme1n1")
+    for text in (
+        first + second,
+        "$ nvme smart-log /dev/nvme0\n" + first + "$ nvme smart-log /dev/nvme1n1\r\n" + second,
+    ):
+        logs = nvme.parse_smart_logs(text)
+        assert {name: plain(getattr(one, "critical_warning", None)) for name, one in logs.items()} == {
+            "nvme0": 0,
+            "nvme1": 4,
+        }
+    json_text = '# nvme smart-log -o json /dev/nvme7n1\n{"critical_warning": 1, "temperature": 310}\n'
+    assert list(nvme.parse_smart_logs(json_text)) == ["nvme7"]
+    nameless = nvme.parse_smart_logs('{"critical_warning": 1, "temperature": 310}')
+    assert list(nameless) == ["nvme"] and isinstance(nameless["nvme"], nvme.Smart)
+    assert isinstance(nvme.parse_smart_logs("bash: nvme: command not found")["nvme"], Unknown)
+
+
 def test_health_with_numbers_as_texts() -> None:
     smart = nvme.parse_smart_log(
         '{"critical_warning": "0", "temperature": "311", "percent_used": "2", "avail_spare": 1e999}'
