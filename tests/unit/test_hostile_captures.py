@@ -59,6 +59,7 @@ XID = (
 )
 FUNCTION = "%04x:%02x:00.0 3D controller [0302]: NVIDIA [10de:2330]\n\n%04x:%02x:01.0 Ethernet controller [0200]: x [15b3:1021]\n\n"
 BRIDGE = "%02x:%02x.0 PCI bridge: x\n\tBus: primary=%02x, secondary=%02x, subordinate=ff, sec-latency=0\n\n"
+REDFISH = '{"@odata.type": "#Power.v1_0_0.Power", "PowerSupplies": '
 JOURNAL = "journalctl -k -b -o short-iso --no-pager -n 50000"
 WILD: dict[str, tuple[str, str]] = {
     "depth without end": ("nvidia-smi -q -x", HEAD + '<gpu id="x">' + filled("<a>", 10)),
@@ -84,6 +85,9 @@ WILD: dict[str, tuple[str, str]] = {
     "columns of a sensor": ("ipmitool sdr elist", filled("a | ", 2)),
     "health logs": ("nvme smart-log", filled("Smart Log for NVME device:nvme0 namespace-id:ffffffff\ncritical_warning : 1\n", 10)),
     "depth of a health log": ("nvme smart-log", filled('{"critical_warning":', 10)),
+    "depth of Redfish": ("redfish get /redfish/v1/Chassis/1/Power", REDFISH + filled('[{"Status":', 4)),
+    "words of Redfish": ("redfish get /redfish/v1/Chassis/1/Power", REDFISH + '[{"Status": {"Health": "Critical"}, "Name": "' + filled("x", 3) + '"}]}'),
+    "supplies of Redfish": ("redfish get /redfish/v1/Chassis/1/Power", REDFISH + "[" + filled('{"Name":"a","Status":{"Health":"Critical"}},', 3.9).rpartition("{")[0] + "{}]}"),
     "a log": (JOURNAL, filled(XID, 3)),
     "a line of a log": (JOURNAL, filled("NVRM: Xid (PCI:0000:3b:00): 79 ", 10)),
     "one function over and over": ("lspci -vvv", filled("19:00.0 3D controller: NVIDIA Corporation H100\n\n", 10)),

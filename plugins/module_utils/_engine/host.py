@@ -240,6 +240,13 @@ def fresh(host: Host) -> Host:
     return host._host if isinstance(host, MemoHost) else host
 
 
+def recorded_with(host: Host, head: Sequence[str]) -> List[Tuple[str, ...]]:
+    """The commands of a capture that begin with some words, for those whose arguments nobody can foresee."""
+    capture = fresh(host)
+    commands = capture._commands if isinstance(capture, CaptureHost) else {}
+    return sorted(argv for argv in commands if argv[: len(head)] == tuple(head))
+
+
 class CaptureHost:
     """A capture, replayed.  What is not in it does not exist; a command not in it is unknown."""
 

@@ -67,6 +67,15 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("nvidia-smi",), (r"NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|Unable to determine the device handle",)),
 )  # fmt: skip
 
+# A resource of Redfish, by its type; these are read.  A resource has some dozens of kilobytes.
+_REDFISH = re.compile(
+    r"#?(?:Power|PowerMetrics|PowerSubsystem|PowerSupply|PowerSupplyCollection|Thermal|ThermalMetrics|ThermalSubsystem|"
+    r"Fan|FanCollection|ComputerSystem)(?:\.[\w.]{1,80})?",
+    re.ASCII,
+)
+_REDFISH_LIMIT = 2 * 1024 * 1024
+_PATH = re.compile(r"/redfish/v1/[\w./#:@%+-]{1,200}", re.ASCII)
+
 
 def is_lone_text(path: str) -> bool:
     with open(path, "rb") as file:
@@ -76,11 +85,29 @@ def is_lone_text(path: str) -> bool:
 def command_of(text: str) -> Optional[Sequence[str]]:
     """The command that printed a text; None when none of those that are known did."""
     head = text[:_HEAD]
-    return next((argv for argv, signs in _KINDS if all(re.search(sign, head) for sign in signs)), None)
+    found = next((argv for argv, signs in _KINDS if all(re.search(sign, head) for sign in signs)), None)
+    return _redfish(text) if found is None else found
+
+
+def _redfish(text: str) -> Optional[Sequence[str]]:
+    """``redfish get`` with the resource's own path, if the text is such a resource, perhaps behind a prompt."""
+    start = re.search(r"(?m)^\ufeff?\s{0,20}\{", text[:_HEAD])
+    if start is None or len(text) > _REDFISH_LIMIT or '"@odata.' not in text:
+        return None
+    try:
+        data = json.JSONDecoder().raw_decode(text[start.end() - 1 :])[0]
+    except (ValueError, RecursionError):
+        return None
+    kind, path = data.get("@odata.type"), data.get("@odata.id")
+    if not isinstance(kind, str) or not isinstance(path, str) or not _REDFISH.fullmatch(kind):
+        return None
+    return ("redfish", "get", path) if _PATH.fullmatch(path) else None
 
 
 def known_commands() -> str:
-    return ", ".join(" ".join(argv) for argv, _sign in _KINDS)
+    return ", ".join(
+        dict.fromkeys([" ".join(argv) for argv, _signs in _KINDS] + ["a Redfish resource of power or system"])
+    )
 
 
 def wrap(path: str, folder: str) -> bool:

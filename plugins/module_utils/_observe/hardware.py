@@ -36,6 +36,7 @@ from . import (
     pci,
     pci_recorded,
     pci_walk,
+    redfish_recorded,
     topology,
     unattended,
 )
@@ -149,6 +150,7 @@ def _machine(host: Host) -> Dict[str, Any]:
     governors = cpufreq.policies(host, ["governor"])
     nodes = numa.observe(host)
     power = ipmi_power.observe(host)
+    redfish = redfish_recorded.observe(host)
     return {
         "virtualization": topology.virtualization(host),
         "sockets": len(set(cpus.package_of.values())) or sockets,
@@ -158,7 +160,8 @@ def _machine(host: Host) -> Dict[str, Any]:
         "governors": _governors(governors),
         "firmware": firmware.observe(host),
         "dmi": tables,
-        "power": power,
+        "power": redfish_recorded.joined(power, redfish),
+        "redfish": redfish,
         "bmc": bmc.observe(host, power),
     }
 

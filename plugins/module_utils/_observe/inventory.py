@@ -33,7 +33,7 @@ def observe(host: Host, gpu_match: Sequence[Mapping[str, Any]]) -> Dict[str, Any
         "nvme": _nvme(host),
         "nics": _nics(have),
         "psus": _each(have["power"].supplies, _supply),
-        "bios": {name: _known(have["firmware"].dmi.get("bios_" + name)) for name in ("vendor", "version", "date")},
+        "bios": _bios(have),
         "bmc": {"firmware": _known(have["bmc"].firmware)},
         "system": _system(have),
     }
@@ -209,10 +209,21 @@ def _supply(one: Any) -> Dict[str, Any]:
     return {"name": one.name, "present": _known(one.is_present), "ok": _known(one.is_ok), "capacity_w": capacity}
 
 
+def _bios(have: Mapping[str, Any]) -> Dict[str, Any]:
+    about = {name: _known(have["firmware"].dmi.get("bios_" + name)) for name in ("vendor", "version", "date")}
+    system = have["redfish"].system
+    if about["version"] is None and system is not None:
+        about["version"] = _known(system.bios_version)
+    return about
+
+
 def _system(have: Mapping[str, Any]) -> Dict[str, Any]:
-    seen, words = have["dmi"].system, have["firmware"].dmi
+    seen, words, system = have["dmi"].system, have["firmware"].dmi, have["redfish"].system
     if not isinstance(seen, Unknown):
         return {name: _known(getattr(seen, name)) for name in ("manufacturer", "product", "serial")}
+    if system is not None and _known(words.get("product_name")) is None:
+        named = {"manufacturer": system.manufacturer, "product": system.model, "serial": system.serial}
+        return {name: _known(word) for name, word in named.items()}
     return {
         "manufacturer": _known(words.get("sys_vendor")),
         "product": _known(words.get("product_name")),

@@ -23,6 +23,7 @@ Figure = Union[float, Unknown]
 
 # A resource nests a few levels; a text that nests deeper is no resource.
 _DEEPEST = 40
+_LONGEST_WORD = 400
 _SIGN = re.compile(r"\{")
 # What iLO 4 calls them.
 _OLD_NAMES = {"Bios": "HpBios", "Power": "PowerMetrics", "Memory": "HpMemory"}
@@ -78,7 +79,7 @@ def parts(data: Any, name: str) -> Optional[List[Mapping[str, Any]]]:
 def word(data: Mapping[str, Any], name: str) -> Word:
     value = data.get(name)
     if isinstance(value, str) and value.strip().lower() not in _EMPTY_WORDS:
-        return value.strip()
+        return value.strip()[:_LONGEST_WORD]
     return _missing(data, name)
 
 
@@ -135,7 +136,7 @@ def path_of(data: Mapping[str, Any]) -> Word:
 def name_of(data: Mapping[str, Any]) -> str:
     for name in ("Id", "MemberId", "Name"):
         if isinstance(data.get(name), (str, int)):
-            return str(data[name])
+            return str(data[name])[:_LONGEST_WORD]
     return ""
 
 

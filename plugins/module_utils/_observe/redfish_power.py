@@ -35,6 +35,8 @@ _WORKING = ("enabled", "standbyspare", "standbyoffline", "standby", "quiesced", 
 _INLET = ("intake", "ambient", "room")
 _INLET_NAME = re.compile(r"inlet|ambient|intake|front[ _]panel|temp[ _]front", re.IGNORECASE)
 _NO_INLET = re.compile(r"outlet|exhaust|gpu|cpu|psu?\b|power supply", re.IGNORECASE)
+# No enclosure has as many of anything.
+_MOST_PARTS = 512
 _BAD_INPUT = ("lossofinput", "outofrange")
 
 
@@ -265,7 +267,7 @@ def _some(found: Any, what: str) -> Any:
     """A list that is absent or empty tells nothing: machines without any supply do not run."""
     if found is None:
         return Unknown("the resource has no %s" % what)
-    return tuple(found) or Unknown("the resource lists no %s" % what)
+    return tuple(found[:_MOST_PARTS]) or Unknown("the resource lists no %s" % what)
 
 
 def _nothing(reason: Unknown) -> Power:

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ CORPUS = Path(__file__).resolve().parents[5] / "tests/corpus"
         ("dmidecode/dell-r640-12x8g-3200-at-2400-bios.txt", "dmidecode"),
         ("ipmi/sdr-elist-v2-short.txt", "ipmitool sdr elist"),
         ("ipmi/sdr-ibm-x.txt", "ipmitool sdr"),
+        ("redfish/hpe-ilo-power.json", "redfish get /redfish/v1/Chassis/1/Power"),
+        ("redfish/lambda-system.json", "redfish get /redfish/v1/Systems/1/"),
         ("nvme/nvme-list-v2.3.json", "nvme list -o json"),
         ("nvme/nvme-list-v2.11.json", "nvme list -o json"),
         ("nvme/nvme-smart-float.json", "nvme smart-log"),
@@ -94,6 +97,11 @@ def test_what_is_no_output_is_refused_with_what_is(data: bytes, tmp_path: Path) 
         ),
         ("$ nvme list\nNode                  SN                   Model                Namespace Usage\n", "nvme list"),
         ("Node             Generic     SN                   Model        \n", "nvme list"),
+        (
+            '$ curl -k https://bmc/redfish/v1/Chassis/1/Thermal\n{"@odata.type": "#Thermal.v1_6_0.Thermal", '
+            '"@odata.id": "/redfish/v1/Chassis/1/Thermal"}\n',
+            "redfish get /redfish/v1/Chassis/1/Thermal",
+        ),
         ("Smart Log for NVME device:nvme0n1 namespace-id:ffffffff\n", "nvme smart-log"),
         ("critical_warning			: 0\ntemperature				: 38 C\n", "nvme smart-log"),
         (
@@ -116,6 +124,12 @@ def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
         '{"nvme_smart_health_information_log": {"critical_warning": 0, "available_spare": 100, "percentage_used": 1}}\n',
         '{"Devices": [{"Name": "sda"}]}\n',
         "Node  Status  Model\nn1  ready  x\n",
+        # Resources that are not read, and what names a resource without being one.
+        '{"@odata.type": "#Bios.v1_0_0.Bios", "@odata.id": "/redfish/v1/Systems/1/Bios"}\n',
+        '{"@odata.type": "#Power.v1_0_0.Power", "@odata.id": "/etc/passwd"}\n',
+        '{"a": {"@odata.type": "#Power.v1_0_0.Power", "@odata.id": "/redfish/v1/Chassis/1/Power"}}\n',
+        '{"@odata.type": "#Power.v1_0_0.Power", "@odata.id": "/redfish/v1/Chassis/1/Power", "b":' + '{"a":' * 100_000,
+        '{"@odata.type": ["#Power"], "@odata.id": 1}\n',
         # Records of events are not read, and tables of anything have bars.
         " 1 | 12/24/2022 | 13:58:36 | Voltage #0x4d | Upper Non-critical going high | Asserted\n",
         "| step | 1 | ok |\n| build | 20 s | ok |\n",
@@ -124,3 +138,15 @@ def test_what_people_cut_out_of_a_terminal(text: str, argv: str) -> None:
 )
 def test_what_only_looks_like_one(text: str) -> None:
     assert lone_text.command_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a, ", "pci.bus_id, ", "ecc.mode.current\t", "name | 20 degrees C ", "a|", "| ", "critical_warning", '{"a":', '{"@odata.id":1}',
+     "Node  ", "\n", "\n ", "\0", "9"],
+)  # fmt: skip
+def test_megabytes_of_junk_are_looked_at_quickly(piece: str) -> None:
+    started = time.process_time()
+    assert lone_text.command_of(piece * (10_000_000 // len(piece))) is None
+    assert lone_text.command_of('{"@odata.id": ' + piece * (1_000_000 // len(piece))) is None
+    assert time.process_time() - started < 5
