@@ -25,7 +25,7 @@ TROUBLES: tuple[tuple[str, dict[str, Any], set[tuple[str, str]]], ...] = (
     ("link", {"gpus": {"2": {"inactive_links": [4]}}}, {("platform.nvlink-inactive", GPU2)}),
     ("width", {"gpus": {"1": {"width": 8}}}, {("platform.link-width", GPU1)}),
     ("driver", {"driver": "mismatch"}, {("platform.driver-mismatch", "driver"), ("platform.nvidia-smi-unseen", HOST)}),
-    ("error", {"gpus": {"2": {"error": "Unknown Error"}}}, {("platform.gpu-error", GPU2)}),
+    ("error", {"gpus": {"2": {"error": "Unknown Error"}}}, {("platform.gpu-reset", GPU2)}),
     ("reset", {"gpus": {"0": {"error": "GPU requires reset"}}}, {("platform.gpu-reset", GPU0)}),
     ("ecc", {"gpus": {"3": {"ecc": "off"}}}, {("platform.ecc-off", GPU3)}),
     ("fabric", {"gpus": {"2": {"fabric": "In Progress"}}}, {("platform.nvlink-fabric", GPU2)}),
