@@ -4,10 +4,11 @@
 set -u
 # Not here: arrays and filesystems that were made, which nothing may undo, and the running kernel's command line,
 # which the next boot reads from grub.cfg.
-# What the system itself rewrites: the mount table's cache, the password lock, the clock's drift, systemd's own links.
+# What the system itself rewrites: the mount table's cache, the password lock, the clock's drift, systemd's own links, and
+# the loader's cache, once more for each package. A package that a role brought stays.
 listed() {
     find /etc /usr/local /boot/grub/grub.cfg -xdev ! -path '/etc/mtab' ! -path '/etc/.pwd.lock' ! -path '/etc/adjtime' \
-        ! -path '/etc/resolv.conf' "$@"
+        ! -path '/etc/resolv.conf' ! -path '/etc/ld.so.cache' "$@"
 }
 listed -type f -print0 | xargs -0 sha256sum | sed 's/^/file /'
 listed -type f -printf 'mode %p %m %u %g\n'
