@@ -87,7 +87,10 @@ WILD: dict[str, tuple[str, str]] = {
     "depth of a health log": ("nvme smart-log", filled('{"critical_warning":', 10)),
     "depth of Redfish": ("redfish get /redfish/v1/Chassis/1/Power", REDFISH + filled('[{"Status":', 4)),
     "words of Redfish": ("redfish get /redfish/v1/Chassis/1/Power", REDFISH + '[{"Status": {"Health": "Critical"}, "Name": "' + filled("x", 3) + '"}]}'),
-    "supplies of Redfish": ("redfish get /redfish/v1/Chassis/1/Power", REDFISH + "[" + filled('{"Name":"a","Status":{"Health":"Critical"}},', 3.9).rpartition("{")[0] + "{}]}"),
+    "supplies of Redfish": (
+        "redfish get /redfish/v1/Chassis/1/Power",
+        REDFISH + "[" + filled('{"Name":"a","Status":{"Health":"Critical"}},', 3.9).rpartition("{")[0] + "{}]}",
+    ),
     "a log": (JOURNAL, filled(XID, 3)),
     "a line of a log": (JOURNAL, filled("NVRM: Xid (PCI:0000:3b:00): 79 ", 10)),
     "one function over and over": ("lspci -vvv", filled("19:00.0 3D controller: NVIDIA Corporation H100\n\n", 10)),

@@ -51,7 +51,13 @@ _KINDS: Tuple[Tuple[Sequence[str], Tuple[str, ...]], ...] = (
     (("nvme", "list"), (r"(?m)^[ \t>]{0,12}Node {2,30}(?:Generic {2,30})?SN {2,30}Model {2,60}|^[ \t>]{0,12}Subsystem {2,20}Subsystem-NQN ",)),
     (("nvme", "list", "-o", "json"), (r'"Devices" ?: ?\[', r'"DevicePath" ?: ?"/dev/nvme|"SubsystemNQN" ?:|"Subsystems" ?: ?\[')),
     (("lspci", "-vvv"), (r"(?m)^.{0,60}\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ", r"(?m)^.{1,60}Capabilities: |LnkSta:")),
-    (("lspci", "-nn"), (r"(?m)^.{0,60}\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:[\w /-]{0,40}(?:controller|[bB]ridge|peripheral|accelerators|interface|device)(?: \[[0-9a-f]{4}\])?: |[0-9a-f]{4}: [0-9a-f]{4}:)",)),
+    (
+        ("lspci", "-nn"),
+        (
+            r"(?m)^.{0,60}\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:[\w /-]{0,40}(?:controller|[bB]ridge|peripheral|accelerators|interface|"
+            r"device)(?: \[[0-9a-f]{4}\])?: |[0-9a-f]{4}: [0-9a-f]{4}:)",
+        ),
+    ),
     (("ibv_devinfo", "-v"), (r"(?m)^hca_id:[ \t]",)),
     (("ibstat",), (r"(?m)^CA '[^'\n]{1,64}'", r"(?m)^[ \t]{0,20}Port \d{1,3}:")),
     (("ibdev2netdev", "-v"), (r"(?m)^\S.{0,300} port {1,8}\d{1,3} {1,8}(?:\([A-Z]{1,10} {0,6}\) {1,8})?==> {1,8}\S",)),

@@ -98,11 +98,11 @@ class _Table:
 
     def hear(self, line: str) -> None:
         section = _SECTION.match(line)
-        name, bar, rest = line.strip("|").partition("|")
+        name, pipe, rest = line.strip("|").partition("|")
         if section:
             self.end_note()
             self._category = section.group(1).strip()
-        elif bar and "|" not in rest and line.startswith("|"):
+        elif pipe and "|" not in rest and line.startswith("|"):
             self._hear_row(name.strip(), rest)
         elif re.match(r"Error|.*\bcould not\b|.*\bUnable to\b", line):
             self.errors.append(line)

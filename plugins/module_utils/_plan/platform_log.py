@@ -38,11 +38,11 @@ def judge(want: Want, have: Have) -> List[Finding]:
     return findings
 
 
-def _is_gpu(have: Have, bar: Any) -> bool:
+def _is_gpu(have: Have, window: Any) -> bool:
     """The driver speaks of windows of GPUs only; the kernel of those of any device."""
-    if "NVRM" in bar.text:
+    if "NVRM" in window.text:
         return True
-    return not isinstance(have["gpus"], Unknown) and any(gpu.address == bar.address for gpu in have["gpus"])
+    return not isinstance(have["gpus"], Unknown) and any(gpu.address == window.address for gpu in have["gpus"])
 
 
 def _are_ours(have: Have) -> bool:

@@ -86,7 +86,8 @@ def test_the_verbose_table_gives_the_address() -> None:
     assert (one.address, one.transport, one.serial) == ("0000:41:00.0", "pcie", "S4YNNE0N801290")
 
 
-MISPLACED = """Device           Cntlid SN                   MN                                       FR       TxPort Address        Slot   Subsystem    Namespaces
+MISPLACED = """Device           Cntlid SN                   MN                                       FR       TxPort Address        Slot   \
+Subsystem    Namespaces
 ---------------- ------ -------------------- ---------------------------------------- -------- ------ -------------- ------ ------------ ----------------
 nvme0    0      VMware NVME_0002     VMware Virtual NVMe Disk                 1.3      pcie   0000:04:00.0   161    nvme-subsys0 nvme0n1
 
@@ -142,7 +143,7 @@ RULE = "---------------- -------------------- ----------------------------------
         ROW,
         " ".join(ROW.split()),
         "$ nvme list\nNode SN Model Namespace Usage Format FW Rev\n%s\n%s\n" % (RULE, " ".join(ROW.split())),
-        "Node                        SN                   Model                                    Namespace                    Usage                      Format                      FW Rev\n%s\n%s\n" % (RULE, ROW),
+        "%-27s %-20s %-40s %-28s %-26s %-27s FW Rev\n%s\n%s\n" % ("Node", "SN", "Model", "Namespace", "Usage", "Format", RULE, ROW),
         "#" + "\n#".join((OLD_TABLE.splitlines()[0], OLD_TABLE.splitlines()[1], ROW)),
     ],
     ids=["a row alone", "blanks joined", "a table with blanks joined", "a header that was torn", "a comment"],
