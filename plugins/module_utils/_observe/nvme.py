@@ -102,7 +102,7 @@ def observe(host: Host) -> Union[Tuple[Controller, ...], Unknown]:
 
 
 def observe_smart(host: Host, names: Sequence[str]) -> Dict[str, Union[Smart, Unknown]]:
-    """The health of each controller, one short run of nvme(1) for each, until one is missing or hangs.
+    """The health of each controller, one short run of nvme(1) for each, until it is missing or hangs on one of them.
 
     A capture may hold health logs without a listing of the controllers.
     """
@@ -116,8 +116,11 @@ def observe_smart(host: Host, names: Sequence[str]) -> Dict[str, Union[Smart, Un
         if isinstance(text, Unknown) and "not recorded" in text.reason:
             plain_text = host.run(["nvme", "smart-log", "/dev/" + name]).text()
             text = plain_text if isinstance(plain_text, str) else text
-        is_missing = isinstance(text, Unknown) and "is not installed" in text.reason
-        reason = text if is_missing and isinstance(text, Unknown) else None
+        if isinstance(text, Unknown) and "is not installed" in text.reason:
+            reason = text
+        elif isinstance(text, Unknown) and "hung" in text.reason:
+            # Each further drive could cost its deadline as well.
+            reason = Unknown("not asked: nvme hung on %s" % name)
         found[name] = parse_smart_log(text)
     is_told = reason is not None or any(isinstance(one, Smart) for one in found.values())
     return found if host.is_live or is_told else {**found, **_lone_logs(host, names)}

@@ -35,7 +35,9 @@ def judge(want: Want, have: Have) -> List[Finding]:
     drives = () if isinstance(have["nvme"], Unknown) else have["nvme"]
     judged = [_state(one) for one in drives]
     for name, smart in sorted(have["smart"].items()):
-        if not isinstance(smart, Unknown):
+        if isinstance(smart, Unknown):
+            judged += [_hung(name, smart)]
+        else:
             judged += [_warning(name, smart), _worn(name, smart), _errors(name, smart)]
     judged += [_cache(one) for one in have["raid"]]
     return [finding for finding in judged if finding is not None]
@@ -48,6 +50,16 @@ def _state(drive: Any) -> Optional[Finding]:
         "platform.nvme-state", "fail", drive.name, "live", drive.state,
         "the kernel gave this drive up: what is on it cannot be read, and writes were lost",
         "dmesg | grep %s; power the host off and on; replace the drive if it comes back like this" % drive.name, _STATE,
+    )  # fmt: skip
+
+
+def _hung(name: str, reason: Unknown) -> Optional[Finding]:
+    """Health that cannot be told is no fault; a drive that does not answer is named, those not asked after it are not."""
+    if "hung" not in reason.reason or reason.reason.startswith("not asked"):
+        return None
+    return Finding(
+        "platform.nvme-health", "warn", name, "an answer", reason, "a drive that does not answer stops what reads from it; its "
+        "health, and that of the drives after it, cannot be told", "dmesg | grep %s; nvme smart-log /dev/%s" % (name, name), _SPEC,
     )  # fmt: skip
 
 

@@ -390,6 +390,17 @@ def test_a_missing_tool_is_asked_once() -> None:
     assert len(host.asked) == 1
 
 
+def test_a_tool_that_hangs_is_asked_no_more() -> None:
+    """A machine with many drives that hang would otherwise wait for each of them."""
+    host = Recorded(
+        {"nvme smart-log -o json /dev/nvme0": Result(-1, "", "", "nvme hung: no answer in 5 s")}, is_live=True
+    )
+    found = nvme.observe_smart(host, ["nvme0", "nvme1", "nvme2"])
+    assert found["nvme0"] == Unknown("nvme hung: no answer in 5 s")
+    assert found["nvme1"] == found["nvme2"] == Unknown("not asked: nvme hung on nvme0")
+    assert len(host.asked) == 1
+
+
 def test_raid_controllers(tmp_path: Path) -> None:
     base = "/sys/bus/pci/devices/0000:%s:00.0"
     put(tmp_path, base % "03", vendor="0x1000", device="0x10e2", **{"class": "0x010400"})
