@@ -14,9 +14,9 @@ from .platform_common import number
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
 
-_SPEC = "NVMe base specification 2.0, figure 207 (SMART / health information, log page 02h)"
+_SPEC = "NVMe base specification, SMART / health information (log page 02h); libnvme, enum nvme_smart_crit"
 _STATE = "/sys/class/nvme/*/state; linux/drivers/nvme/host/core.c, nvme_change_ctrl_state"
-# Bits of the critical warning, by the figure; bit 1 is about temperature alone.
+# Bits of the critical warning, from the lowest; bit 1 is about temperature alone.
 _WARNINGS = (
     "spare blocks are below their threshold", "too hot or too cold", "media errors make it unreliable",
     "it is read-only", "its backup of volatile memory failed", "its persistent memory is unreliable",
