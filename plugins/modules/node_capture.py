@@ -19,9 +19,9 @@ options:
     type: dict
   dest:
     description:
-      - The file to write on the host.
+      - The file to write on the host. One that is there is replaced, and a link in its place is not followed.
+      - When left out, a file in a new folder that only the account of the module may enter. Who called removes that folder.
     type: path
-    required: true
   scrub:
     description:
       - Whether serial numbers, asset tags, UUIDs, WWNs, MACs, GUIDs, addresses and names of hosts are replaced by made-up
@@ -55,7 +55,7 @@ attributes:
 EXAMPLES = r"""
 - name: Record the host
   gpufleet.host.node_capture:
-    dest: /tmp/gpu07.tar.gz
+    dest: /root/gpu07.tar.gz
     wants:
       block_queue:
         rules:
@@ -65,7 +65,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 dest:
-  description: The file that was written.
+  description: The file that was written; empty in check mode when none was named.
   returned: always
   type: str
 """
@@ -86,19 +86,21 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory, topology
 
+NAME = "capture.tar.gz"
+
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "wants": {"type": "dict"},
-            "dest": {"type": "path", "required": True},
+            "dest": {"type": "path"},
             "scrub": {"type": "bool", "default": True},
             "gpu_match": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
     )
     dest = module.params["dest"]
-    if not os.path.isdir(os.path.dirname(dest) or "."):
+    if dest and not os.path.isdir(os.path.dirname(dest) or "."):
         module.fail_json(msg="dest: %r is not possible; allowed: a file in a folder that exists" % dest)
     if module.params["wants"] is None:
         module.fail_json(msg="wants: not given; the action of this module takes them from the roles' variables")
@@ -111,8 +113,22 @@ def main() -> None:
         except BadWant as error:
             module.fail_json(msg=bad_want_message(AREAS[name], error))
     if not module.check_mode:
-        record(wants, module.params["gpu_match"], dest, module.params["scrub"])
-    module.exit_json(changed=True, dest=dest)
+        dest = recorded(wants, module.params["gpu_match"], dest, module.params["scrub"])
+    module.exit_json(changed=True, dest=dest or "")
+
+
+def recorded(wants: Mapping[str, Any], gpu_match: Sequence[Mapping[str, Any]], dest: str, scrub: bool) -> str:
+    """Where the capture was written: as named, or in a folder that nobody else may enter."""
+    if dest:
+        record(wants, gpu_match, dest, scrub)
+        return dest
+    folder = tempfile.mkdtemp(prefix="gpufleet-capture-")
+    try:
+        record(wants, gpu_match, os.path.join(folder, NAME), scrub)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return os.path.join(folder, NAME)
 
 
 def record(wants: Mapping[str, Any], gpu_match: Sequence[Mapping[str, Any]], dest: str, scrub: bool) -> None:

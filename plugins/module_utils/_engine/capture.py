@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tarfile
+import tempfile
 from typing import Iterator, List, Set, Tuple
 
 from . import scrub_names
@@ -37,10 +38,19 @@ def scrub_folder(folder: str, salt: str) -> None:
 
 
 def pack(folder: str, dest: str) -> None:
-    """Pack a capture as .tar.gz, readable by its owner only."""
-    fd = os.open(dest, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(fd, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
-        tar.add(folder, arcname=".")
+    """Pack a capture as .tar.gz, readable by its owner only.
+
+    It is written under a name that nobody knows before and then renamed, so that no link and no file which somebody put
+    where it belongs is written through.
+    """
+    fd, beside = tempfile.mkstemp(prefix=".gpufleet-", suffix=".tar.gz", dir=os.path.dirname(dest) or ".")
+    try:
+        with os.fdopen(fd, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
+            tar.add(folder, arcname=".")
+        os.rename(beside, dest)
+    except BaseException:
+        os.unlink(beside)
+        raise
 
 
 def _found_in(folder: str) -> Tuple[Set[str], Set[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Callable
@@ -15,6 +16,7 @@ from typing import Any, Callable
 import every_area
 import fakes_platform
 import pytest
+import yaml
 from fake_module import Ended, Module
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door
@@ -277,3 +279,56 @@ def without_names(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: bool(item) if key in NAMES else without_names(item) for key, item in value.items()}
     return [without_names(item) for item in value] if isinstance(value, list) else value
+
+
+# Where it is written
+
+BLOCKS: dict[str, dict[str, Any]] = {"block_queue": {"rules": []}}
+
+
+def test_without_a_place_it_is_written_where_nobody_else_may_enter(
+    use: Callable[[Any], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(every_area.sample("block_queue").make(tmp_path / "world"))
+    monkeypatch.setattr(node_capture.tempfile, "tempdir", str(tmp_path))
+    places = [Path(ended(node_capture.main, wants=BLOCKS)["dest"]) for _time in "12"]
+    assert places[0].parent != places[1].parent, "no name that somebody can know before"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (places[0].parent, places[0])] == [0o700, 0o600]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["world", *(p.parent.name for p in places)])
+
+
+def test_a_capture_that_fails_leaves_nothing(
+    use: Callable[[Any], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: str, dest: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    use(every_area.sample("block_queue").make(tmp_path / "world"))
+    monkeypatch.setattr(node_capture.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(node_capture.capture, "pack", full)
+    with pytest.raises(OSError, match="No space"):
+        ended(node_capture.main, wants=BLOCKS)
+    assert [path.name for path in tmp_path.iterdir()] == ["world"]
+
+
+def test_a_link_or_file_that_waits_at_its_place_is_not_written_through(
+    use: Callable[[Any], None], tmp_path: Path
+) -> None:
+    use(every_area.sample("block_queue").make(tmp_path / "world"))
+    (tmp_path / "theirs").write_text("kept\n", encoding="utf-8")
+    (tmp_path / "link.tar.gz").symlink_to("theirs")
+    os.link(tmp_path / "theirs", tmp_path / "name.tar.gz")
+    for name in ("link.tar.gz", "name.tar.gz"):
+        ended(node_capture.main, wants=BLOCKS, dest=str(tmp_path / name))
+        assert not (tmp_path / name).is_symlink()
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "theirs").read_text(encoding="utf-8") == "kept\n"
+
+
+def test_the_playbook_names_no_place_and_cleans_up_whatever_fails() -> None:
+    (play,) = yaml.safe_load((every_area.ROOT / "playbooks/capture.yml").read_text(encoding="utf-8"))
+    (block,) = [task for task in play["tasks"] if "block" in task]
+    take = next(task for task in block["block"] if "gpufleet.host.node_capture" in task)
+    assert "dest" not in take["gpufleet.host.node_capture"], "a name that can be known before is a trap for root"
+    (remove,) = block["always"]
+    assert remove["ansible.builtin.file"] == {"path": "{{ %s.dest | dirname }}" % take["register"], "state": "absent"}
