@@ -260,7 +260,10 @@ def test_a_module_is_documented(path: Path) -> None:
     for task in yaml.safe_load(found["EXAMPLES"]):
         [used] = [options for key, options in task.items() if key == "gpufleet.host." + path.stem]
         assert set(used or {}) <= set(docs["options"]), task["name"]
-    assert {"state", "report"} <= set(yaml.safe_load(found["RETURN"])) or path.stem == "node_capture"
+    assert {"state", "report"} <= set(yaml.safe_load(found["RETURN"])) or path.stem in (
+        "node_capture",
+        "node_packages",
+    )
 
 
 # Specs
