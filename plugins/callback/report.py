@@ -97,6 +97,8 @@ class CallbackModule(CallbackBase):
         self.heard: set[str] = set()
         # The host that a capture is of, by the host that audited it.
         self.captured: dict[str, str] = {}
+        # What each capture is called here, by its path and its own name.
+        self.called: dict[tuple[str, str], str] = {}
 
     # --- what Ansible calls
 
@@ -172,7 +174,10 @@ class CallbackModule(CallbackBase):
             document = fleet.normalise(report)
             if document is not None:
                 host = self._host_of(document, name, result)
+                own_name = document["host"]
                 self._keep(host, fleet.merge(self.documents.get(host), self._stamped(document, host)))
+                if host not in (name, own_name):
+                    self._tell_apart(own_name, host)
                 found = True
             elif _is_of_collection(result._task):
                 odd = fleet.bad_report("task %s gave back something else" % result._task.get_name())
@@ -185,8 +190,25 @@ class CallbackModule(CallbackBase):
         args = (getattr(result, "_task_fields", None) or {}).get("args") or {}
         if not (isinstance(args, dict) and args.get("capture")):
             return name
-        self.captured[name] = document["host"] or name
+        self.captured[name] = self._name_apart(document["host"] or name, str(args["capture"]), name)
         return self.captured[name]
+
+    def _name_apart(self, host: str, capture: str, auditor: str) -> str:
+        """What the host of a capture is called: two captures that call themselves alike stay two, by their files.
+
+        :param auditor: the host that looks at the capture; what is kept of it, such as a task that failed, is kept of
+            the capture.
+        """
+        if (capture, host) not in self.called:
+            names = [host, "%s (%s)" % (host, os.path.basename(capture.rstrip("/"))), "%s (%s)" % (host, capture)]
+            taken = (set(self.documents) - {auditor}) | set(self.called.values())
+            self.called[capture, host] = next((name for name in names if name not in taken), names[-1])
+        return self.called[capture, host]
+
+    def _tell_apart(self, *names: str) -> None:
+        for name, other in (names, names[::-1]):
+            if name in self.documents:
+                self._keep(name, fleet.with_finding(self.documents[name], fleet.same_name(other)))
 
     def _stamped(self, document: fleet.Document, host: str) -> fleet.Document:
         if document["mode"] == "apply" and document["run"] and fleet.count_done(document):

@@ -28,6 +28,12 @@ options:
         ones. Equal ones stay equal within the capture, and what a judge needs of them stays. See docs/operations.md.
     type: bool
     default: true
+  name:
+    description:
+      - What the host is called in the inventory. The capture keeps it, so that reports call the host by it.
+      - Without it, a scrubbed capture goes by the name of its file.
+    type: str
+    default: ''
   gpu_match:
     description:
       - PCI devices that are drawn as GPUs, as for M(gpufleet.host.node_audit).
@@ -75,7 +81,7 @@ import shutil
 import socket
 import tempfile
 import time
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -95,6 +101,7 @@ def main() -> None:
             "wants": {"type": "dict"},
             "dest": {"type": "path"},
             "scrub": {"type": "bool", "default": True},
+            "name": {"type": "str", "default": ""},
             "gpu_match": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
@@ -113,35 +120,35 @@ def main() -> None:
         except BadWant as error:
             module.fail_json(msg=bad_want_message(AREAS[name], error))
     if not module.check_mode:
-        dest = recorded(wants, module.params["gpu_match"], dest, module.params["scrub"])
+        dest = recorded(wants, module.params)
     module.exit_json(changed=True, dest=dest or "")
 
 
-def recorded(wants: Mapping[str, Any], gpu_match: Sequence[Mapping[str, Any]], dest: str, scrub: bool) -> str:
+def recorded(wants: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Where the capture was written: as named, or in a folder that nobody else may enter."""
-    if dest:
-        record(wants, gpu_match, dest, scrub)
-        return dest
+    if options["dest"]:
+        record(wants, options, options["dest"])
+        return str(options["dest"])
     folder = tempfile.mkdtemp(prefix="gpufleet-capture-")
     try:
-        record(wants, gpu_match, os.path.join(folder, NAME), scrub)
+        record(wants, options, os.path.join(folder, NAME))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return os.path.join(folder, NAME)
 
 
-def record(wants: Mapping[str, Any], gpu_match: Sequence[Mapping[str, Any]], dest: str, scrub: bool) -> None:
+def record(wants: Mapping[str, Any], options: Mapping[str, Any], dest: str) -> None:
     folder = tempfile.mkdtemp(prefix="gpufleet-")
     try:
         taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        host = MemoHost(RecordingHost(folder, socket.gethostname(), taken, LiveHost(), list(wants)))
+        host = MemoHost(RecordingHost(folder, socket.gethostname(), taken, LiveHost(), list(wants), options["name"]))
         # All that node_audit does with a host.
         whole.audit([area for name, area in AREAS.items() if name in wants], wants, host, {}, None)
-        topology.host_facts(host, gpu_match)
+        topology.host_facts(host, options["gpu_match"])
         if "platform" in wants:
             inventory.observe(host, wants["platform"]["gpu_match"])
-        if scrub:
+        if options["scrub"]:
             capture.scrub_folder(folder, salt=os.urandom(16).hex())
         capture.pack(folder, dest)
     finally:

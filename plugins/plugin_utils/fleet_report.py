@@ -350,6 +350,20 @@ def not_reached() -> Document:
     }
 
 
+def same_name(other: str) -> Document:
+    """The finding about a capture that has the name of another."""
+    return {
+        "id": "fleet.same-name",
+        "level": "info",
+        "subject": other,
+        "expected": "a name for each capture",
+        "observed": "another capture of this run calls itself the same",
+        "why": "they are kept apart by the names of their files; they may be of two hosts, or of one at two times",
+        "fix": "take captures with playbooks/capture.yml, which gives them the names of the inventory",
+        "source": "capture.json",
+    }
+
+
 def bad_report(message: str) -> Document:
     """The finding about a report that cannot be read."""
     return {

@@ -20,6 +20,7 @@ from typing import Any
 from ansible import constants as C
 from ansible.errors import AnsibleError
 
+from ..module_utils._engine.host import CAPTURE_ENDING
 from . import fleet_files, order_page
 from . import fleet_report as fleet
 from .order import Order, ordered_hosts, read_order
@@ -35,8 +36,6 @@ OPTIONS = (
     "order", "seen", "pages", "dest", "capture", "find_captures", "unknown_is", "extra_is", "unseen_is", "class_name",
     "findings",
 )  # fmt: skip
-# How the files of captures end: what is before it names the host.
-_ENDING = re.compile(r"(?:\.tar\.gz|\.tgz|\.xml|\.txt|\.json|\.csv|\.log)$", re.IGNORECASE)
 # What tells a capture that is a folder from a folder of captures (_engine/host.py).
 _INSIDE = ("capture.json", "files", "commands")
 MAX_CAPTURES = 10_000
@@ -166,7 +165,7 @@ def find_captures(given: Any, start: str) -> list[dict[str, str]]:
     names: set[str] = set()
     captures = []
     for path in paths:
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", _ENDING.sub("", path.name)).strip("-.") or "capture"
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", CAPTURE_ENDING.sub("", path.name)).strip("-.") or "capture"
         name, number = stem, 2
         while name.casefold() in names:
             name, number = "%s-%d" % (stem, number), number + 1

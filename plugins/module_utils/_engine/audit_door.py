@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 from . import whole
 from .door import bad_want_message, diff_of, host_report, new_run_id
 from .engine import Area
-from .host import CaptureError, CaptureHost, Host, LiveHost, MemoHost, open_capture
+from .host import CaptureError, CaptureHost, Host, LiveHost, MemoHost, name_of_capture, open_capture
 from .journal import Journal
 from .values import BadWant, jsonable, readable
 
@@ -82,7 +82,8 @@ def audit(
     journal = None if module.params["capture"] else Journal()
     reports = whole.audit(areas, wants, host, module.params["allow_risk"], journal)
     report = host_report(reports, module.params["run"] or new_run_id(), "audit")
-    report["host"] = about.get("hostname", report["host"])
+    if module.params["capture"]:
+        report["host"] = name_of_capture(about, module.params["capture"])
     report["taken"] = about.get("taken", report["taken"])
     if module.params["facts"]:
         report["host_facts"] = readable(jsonable(host_facts(host, module.params["gpu_match"], wants)))

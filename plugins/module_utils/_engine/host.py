@@ -30,6 +30,7 @@ from typing import (
     Iterable,
     Iterator,
     List,
+    Mapping,
     Optional,
     Protocol,
     Sequence,
@@ -62,6 +63,9 @@ COMMAND_LIMIT_BYTES = 24 * 1024 * 1024
 _SMALL_BYTES = 1 << 16
 # How long to wait for the rest of the output when a command ended and left something behind that holds its pipes.
 _LINGER_S = 0.2
+
+# How the files of captures end: what is before it names the host.
+CAPTURE_ENDING = re.compile(r"(?:\.tar\.gz|\.tgz|\.xml|\.txt|\.json|\.csv|\.log)$", re.IGNORECASE)
 
 # A text in JSON without its escapes, or the rest where it has no end.
 _JSON_TEXT = re.compile(r'"[^"]*(?:"|\Z)')
@@ -326,7 +330,13 @@ class RecordingHost:
     is_live = True
 
     def __init__(
-        self, folder: str, hostname: str, taken: str, host: Optional[LiveHost] = None, areas: Sequence[str] = ()
+        self,
+        folder: str,
+        hostname: str,
+        taken: str,
+        host: Optional[LiveHost] = None,
+        areas: Sequence[str] = (),
+        name: str = "",
     ) -> None:
         self.folder = folder
         self._host = host or LiveHost()
@@ -334,8 +344,9 @@ class RecordingHost:
         self._copied: Set[str] = set()
         os.makedirs(os.path.join(folder, "files"), exist_ok=True)
         os.makedirs(os.path.join(folder, "commands"), exist_ok=True)
-        with open(os.path.join(folder, "capture.json"), "w", encoding="utf-8") as about:
-            json.dump({"format": 1, "hostname": hostname, "taken": taken, "areas": sorted(areas)}, about)
+        about = {"format": 1, "hostname": hostname, "taken": taken, "areas": sorted(areas)}
+        with open(os.path.join(folder, "capture.json"), "w", encoding="utf-8") as file:
+            json.dump(dict(about, name=name) if name else about, file)
 
     def read(self, path: str) -> Text:
         text = self._host.read(path)
@@ -422,6 +433,15 @@ class RecordingHost:
             todo = [piece for piece in target.split("/") if piece not in ("", ".")] + todo
         os.makedirs(os.path.dirname(top + done), exist_ok=True)
         return top + done
+
+
+def name_of_capture(about: Mapping[str, Any], path: str) -> str:
+    """What people know the host of a capture by: its name in the inventory, its own, else the name of the file.
+
+    A made-up name of a scrubbed capture is known to nobody.
+    """
+    own = about.get("name") or ("" if "scrubbed" in about else about.get("hostname"))
+    return str(own or CAPTURE_ENDING.sub("", os.path.basename(path.rstrip("/"))) or "unknown")
 
 
 def open_capture(path: str, scratch: str) -> CaptureHost:

@@ -124,6 +124,23 @@ def test_a_capture_has_the_name_of_the_host_it_was_taken_from(run: Run) -> None:
     assert run.document("own-name")["host"] == "own-name" and run.document("other")["state"] == "compliant"
 
 
+def test_two_captures_of_one_name_stay_two_hosts(run: Run) -> None:
+    """Also at their second report, and where the folders differ and the files do not."""
+    for _again in range(2):
+        for path, area in (("a/x.tar.gz", DRIFTED), ("b/y.tar.gz", GOOD), ("c/y.tar.gz", GOOD)):
+            run.tell("ok", "localhost", reported(area), args={"capture": path})
+    run.end()
+    names = ["own-name", "own-name (y.tar.gz)", "own-name (c/y.tar.gz)"]
+    about = json.loads((run.folder / "run.json").read_text())
+    assert {row["host"]: row["state"] for row in about["hosts"] if row["host"] in names} == {
+        names[0]: "drifted", names[1]: "compliant", names[2]: "compliant",
+    }  # fmt: skip
+    for row in about["hosts"]:
+        if row["host"] in names:
+            findings = json.loads((run.folder / row["file"]).read_text())["findings"]
+            assert {finding["id"] for finding in findings} == {"fleet.same-name"}, row
+
+
 def test_reports_in_a_loop_are_all_kept(run: Run) -> None:
     run.tell(
         "ok", "gpu01", {"results": [reported(DRIFTED), reported(CHANGED, "apply"), {"skipped": True}, "odd"]}, QUEUE

@@ -226,9 +226,9 @@ def scrubbed(
     use(host)
     monkeypatch.setattr(node_capture.socket, "gethostname", lambda: HOSTNAME)
 
-    def take(name: str, **options: Any) -> tuple[Path, dict[str, Any]]:
-        ended(node_capture.main, wants=WANTS, dest=str(tmp_path / name), **options)
-        return tmp_path / name, report(wants=WANTS)
+    def take(file: str, **options: Any) -> tuple[Path, dict[str, Any]]:
+        ended(node_capture.main, wants=WANTS, dest=str(tmp_path / file), **options)
+        return tmp_path / file, report(wants=WANTS)
 
     return take
 
@@ -254,6 +254,20 @@ def test_a_scrubbed_capture_gives_the_report_of_its_host_but_for_names(scrubbed:
     assert without_names(replayed) == without_names(live)
     text = json.dumps(replayed)
     assert [word for word in SECRETS if word in text] == []
+
+
+def test_a_scrubbed_capture_keeps_the_name_that_its_inventory_gave(scrubbed: Any, tmp_path: Path) -> None:
+    """Fifty captures have fifty names that people know; without a name it is the file's, not a made-up one."""
+    for name, options, host in (
+        ("a", {"name": "rack7-gpu01"}, "rack7-gpu01"),
+        ("b", {}, "b"),
+        ("c", {"scrub": False}, HOSTNAME),
+    ):
+        path, _live = scrubbed(name + ".tar.gz", **options)
+        replayed = ended(node_audit.main, run="r", wants=WANTS, capture=str(path))["report"]
+        assert replayed["host"] == host
+    about = json.loads((unpacked(tmp_path / "a.tar.gz", tmp_path / "a") / "capture.json").read_text())
+    assert about["name"] == "rack7-gpu01" and about["hostname"].startswith("host-")
 
 
 def test_a_thing_has_one_stand_in_in_a_capture_and_another_in_the_next(scrubbed: Any, tmp_path: Path) -> None:
