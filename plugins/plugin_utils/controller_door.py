@@ -28,6 +28,8 @@ ROLES = Path(__file__).resolve().parents[2] / "roles"
 # Variables of others may begin as ours do (kernel_version), so only what looks like a slip is refused.
 CLOSENESS = 0.85
 AUDITS = ("node_audit", "node_audit_tuning")
+# Tags of Ansible's own that mean each task that has tags, as all of ours have.
+EVERYTHING = {"all", "tagged"}
 
 
 class ActionModule(ActionBase):
@@ -49,6 +51,9 @@ class ActionModule(ActionBase):
                 refuse_impossible(area, want)
         except ValueError as error:
             return dict(result, failed=True, msg=str(error))
+        if name in AUDITS and args["areas"] == []:
+            # The tags of the run are for other plays: nothing was asked of this one, so no host is touched for it.
+            return dict(result, skipped=True, state="compliant", to_apply=[], summary="", msg="no area has these tags")
         if args.get("capture"):
             args["capture"] = where_people_are(str(args["capture"]))
         module = smallest_form(name, args.get("areas") or [], self._task.action)
@@ -74,7 +79,10 @@ class ActionModule(ActionBase):
         )
         if is_audit and args.get("areas") is None:
             found["areas"] = chosen_areas(
-                names, variables.get("ansible_run_tags", []), variables.get("ansible_skip_tags", [])
+                names,
+                variables.get("ansible_run_tags", ["all"]),
+                variables.get("ansible_skip_tags", []),
+                self._task.tags,
             )
         if given is not None:
             return found
@@ -82,7 +90,7 @@ class ActionModule(ActionBase):
             raise ValueError("wants: not given, and no role of gpufleet.host shows its variables here. Give wants, or "
                              "import a role with tasks_from: wants. Nothing was changed.")  # fmt: skip
         if is_audit:
-            names = [name for name in names if name in (args.get("areas") or found["areas"])]
+            names = [name for name in names if name in {**args, **found}["areas"]]
             risks = {name: "%s_allow_risk" % AREAS[name].role for name in names}
             found["allow_risk"] = {name: self._templar.template(variables[risks[name]]) for name in names}
         omitted = variables.get("omit")
@@ -153,9 +161,19 @@ def role_variables() -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def chosen_areas(names: Iterable[str], tags: Iterable[str], skip_tags: Iterable[str]) -> list[str]:
-    """The areas that ``--tags`` and ``--skip-tags`` leave; an area goes by its own and its role's name."""
+def chosen_areas(
+    names: Iterable[str], tags: Iterable[str], skip_tags: Iterable[str], of_task: Iterable[str] = ()
+) -> list[str]:
+    """The areas that ``--tags`` and ``--skip-tags`` leave; an area goes by its own and its role's name.
+
+    Tags that name no area choose all when they are on the task, such as by an own playbook that imports one of ours.
+    When they are on others only, they choose none: a task that is tagged always is asked for by everything.
+    """
     run, skip = set(tags), set(skip_tags)
+    if skip & EVERYTHING:
+        return []
     goes_by = {name: {name, AREAS[name].role} for name in names}
-    any_named = any(run & words for words in goes_by.values())
-    return [name for name, words in goes_by.items() if not words & skip and (not any_named or words & run)]
+    chosen = {name for name, words in goes_by.items() if words & run}
+    if not chosen and run & (EVERYTHING | (set(of_task) - {"always"})):
+        chosen = set(goes_by)
+    return [name for name, words in goes_by.items() if name in chosen and not words & skip]

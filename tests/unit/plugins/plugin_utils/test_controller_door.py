@@ -58,17 +58,25 @@ def test_what_is_not_an_option_is_no_want() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "skip", "areas"),
+    ("run", "skip", "of_task", "areas"),
     [
-        (["all"], [], ["block_queue", "kernel_settings"]),
-        (["io_scheduler"], [], ["block_queue"]),
-        (["kernel_settings"], [], ["kernel_settings"]),
-        (["something_else"], [], ["block_queue", "kernel_settings"]),
-        (["all"], ["io_scheduler"], ["kernel_settings"]),
+        (["all"], [], ["always"], ["block_queue", "kernel_settings"]),
+        (["tagged"], [], ["always"], ["block_queue", "kernel_settings"]),
+        (["io_scheduler"], [], ["always"], ["block_queue"]),
+        (["kernel_settings"], [], ["always"], ["kernel_settings"]),
+        (["all"], ["io_scheduler"], ["always"], ["kernel_settings"]),
+        (["all"], ["all"], ["always"], []),
+        # Of plays of others in the same run, or nothing at all: what is tagged always runs, and must not do everything.
+        (["web"], [], ["always"], []),
+        (["untagged"], [], ["always"], []),
+        (["always"], [], ["always"], []),
+        # Put on the import of a playbook of ours, or on the task itself.
+        (["tune"], [], ["always", "tune"], ["block_queue", "kernel_settings"]),
+        (["tune", "kernel"], [], ["always", "tune"], ["kernel_settings"]),
     ],
 )
-def test_tags_choose_areas(run: list[str], skip: list[str], areas: list[str]) -> None:
-    assert chosen_areas(["block_queue", "kernel_settings"], run, skip) == areas
+def test_tags_choose_areas(run: list[str], skip: list[str], of_task: list[str], areas: list[str]) -> None:
+    assert chosen_areas(["block_queue", "kernel_settings"], run, skip, of_task) == areas
 
 
 @pytest.mark.parametrize(
@@ -94,7 +102,10 @@ def test_a_capture_is_looked_for_where_people_are(tmp_path: Path, monkeypatch: p
 def of_roles(name: str, args: dict[str, Any], **variables: Any) -> dict[str, Any]:
     """What the action adds to a task's options, where templates are already texts."""
     templated: list[Any] = []
-    action = SimpleNamespace(_templar=SimpleNamespace(template=lambda value: templated.append(value) or value))
+    action = SimpleNamespace(
+        _templar=SimpleNamespace(template=lambda value: templated.append(value) or value),
+        _task=SimpleNamespace(tags=["always"]),
+    )
     shown = {
         "__io_scheduler_want": {"rules": [], "gone": "OMIT"}, "io_scheduler_allow_risk": "safe",
         "__kernel_want": {"swap": 1}, "kernel_allow_risk": "disruptive", "omit": "OMIT",
@@ -129,6 +140,6 @@ def test_wants_that_are_given_are_taken_as_they_are() -> None:
 
 
 def test_without_wants_and_roles_it_is_said_what_to_do() -> None:
-    action = SimpleNamespace(_templar=None)
+    action = SimpleNamespace(_templar=None, _task=SimpleNamespace(tags=[]))
     with pytest.raises(ValueError, match=r"wants: not given.*tasks_from: wants"):
         ActionModule._of_roles(action, "node_audit", {}, {})

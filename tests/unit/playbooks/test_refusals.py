@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, gpufleet.host contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is asked for by mistake is refused before any host is touched, in every playbook, however it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from real_play import ROOT, play
+
+PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+OWN = """
+- name: A play of their own
+  hosts: web
+  gather_facts: false
+  tasks:
+    - {name: Say something, ansible.builtin.debug: {msg: a page}, tags: pages}
+
+- name: Ours, with a tag of theirs
+  ansible.builtin.import_playbook: gpufleet.host.audit
+  tags: gpu
+"""
+
+
+def refused(place: Path, *words: str) -> str:
+    """What a run says that touches no host."""
+    done = play(place, *words)
+    assert done.returncode != 0, done.stdout
+    assert "TASK [" not in done.stdout
+    return " ".join(done.stderr.split())
+
+
+def test_every_play_on_hosts_goes_through_the_same_refusals() -> None:
+    plays = [play for path in PLAYBOOKS for play in yaml.safe_load(path.read_text(encoding="utf-8"))]
+    assert len(plays) > len(PLAYBOOKS)
+    for one in plays:
+        assert one["hosts"] == "localhost" or "lookup('gpufleet.host.targets', " in one["hosts"], one["name"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tag", "words"),
+    [
+        ("site", "kernal", "no area or role of gpufleet.host; did you mean kernel? allowed: platform, kernel or"),
+        ("revert", "kernel", "this playbook has no tags for areas; allowed: -e gpufleet_revert_area=AREA"),
+        ("accept", "kernal", "this playbook has no tags for areas; allowed: none"),
+    ],
+)
+def test_a_tag_that_chooses_nothing_is_refused_under_a_limit_too(
+    name: str, tag: str, words: str, tmp_path: Path
+) -> None:
+    assert "--tags %s: %s" % (tag, words) in refused(
+        tmp_path, "gpufleet.host." + name, "--limit", "gpu01", "--tags", tag
+    )
+
+
+def test_a_playbook_of_the_checkout_refuses_it_too(tmp_path: Path) -> None:
+    said = refused(tmp_path, str(ROOT / "site.yml"), "--skip-tags", "mysql")
+    assert "--skip-tags mysql: no area or role of gpufleet.host; did you mean mysql_isolation?" in said
+
+
+def test_a_group_that_the_inventory_has_not_is_refused_with_those_that_it_has(tmp_path: Path) -> None:
+    said = refused(tmp_path, "gpufleet.host.site", "-e", "gpufleet_hosts=gpu_host")
+    assert (
+        "gpu_host matches no host of the inventory; did you mean gpu_hosts? allowed: its groups gpu_hosts, web" in said
+    )
+
+
+def test_a_limit_that_leaves_nobody_is_refused(tmp_path: Path) -> None:
+    said = refused(tmp_path, "gpufleet.host.audit", "--limit", "web")
+    assert "--limit web: names none of the hosts of gpu_hosts, which are 2" in said
+
+
+def test_a_capture_needs_no_inventory_at_all(tmp_path: Path) -> None:
+    done = play(tmp_path, "gpufleet.host.audit", "--list-hosts", "-e", "capture=gpu07.tar.gz", inventory="# %s\n{}")
+    assert done.returncode == 0, done.stderr
+    assert "localhost" in done.stdout
+
+
+@pytest.mark.parametrize(("tag", "is_audited"), [("pages", False), ("gpu", True), ("io_scheduler", True)])
+def test_tags_of_a_playbook_of_their_own_choose_what_they_are_on(tag: str, is_audited: bool, tmp_path: Path) -> None:
+    (tmp_path / "own.yml").write_text(OWN, encoding="utf-8")
+    done = play(tmp_path, "own.yml", "--limit", "web,gpu01", "--tags", tag, "-e", "gpufleet_fail_states=[]")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("a page" in done.stdout) == (tag == "pages")
+    assert ("skipping: [gpu01]" in done.stdout) != is_audited
