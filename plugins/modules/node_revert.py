@@ -20,6 +20,7 @@ options:
   undo_run:
     description:
       - Undo this run only, by its name in the journal.
+      - A run that changed nothing on this host is not in its journal; RV(unknown_run) tells.
     type: str
 extends_documentation_fragment:
   - gpufleet.host.area
@@ -36,6 +37,10 @@ state:
   description: State after the run, V(compliant) when there was nothing to undo.
   returned: always
   type: str
+unknown_run:
+  description: That the run of O(undo_run) is not in the journal of this host, and the newest of those that are.
+  returned: when it is not
+  type: str
 report:
   description: What was undone, as docs/report.schema.json describes it.
   returned: always
@@ -43,6 +48,7 @@ report:
 """
 
 from contextlib import nullcontext
+from typing import List
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -57,6 +63,15 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine impor
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, JournalError, Lock, Locked
 
+SHOWN_RUNS = 10
+
+
+def unknown_run(wanted: str, runs: List[str]) -> str:
+    """Why a run cannot be undone that is none of these."""
+    more = " and %d older ones" % (len(runs) - SHOWN_RUNS) if len(runs) > SHOWN_RUNS else ""
+    known = "the newest are %s%s" % (", ".join(runs[:SHOWN_RUNS]), more) if runs else "it holds none"
+    return "run %s is not in the journal of this host; %s. Nothing was undone." % (wanted, known)
+
 
 def main() -> None:
     module = AnsibleModule(
@@ -64,12 +79,14 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
+    journal = Journal()
     try:
+        runs = journal.runs() if params["undo_run"] else []
         # Telling what would be undone needs no lock, and leaves none.
         with nullcontext() if module.check_mode else Lock():
             reports = revert(
                 LiveHost(),
-                Journal(),
+                journal,
                 apply=not module.check_mode,
                 area=params["area"],
                 run=params["undo_run"],
@@ -79,7 +96,10 @@ def main() -> None:
         module.fail_json(msg=str(error))
     except JournalError as error:
         module.fail_json(msg="%s. Nothing was undone." % error)
-    finish(module, result_of(host_report(reports, params["run"] or new_run_id(), "revert")), reports)
+    result = result_of(host_report(reports, params["run"] or new_run_id(), "revert"))
+    if params["undo_run"] and params["undo_run"] not in runs:
+        result["unknown_run"] = unknown_run(params["undo_run"], runs)
+    finish(module, result, reports)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,21 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.tuning import AREAS as TUNING
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import RISKS, STATES, BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import valid_want
+from ansible_collections.gpufleet.host.plugins.plugin_utils.before_hosts import did_you_mean, tags_of_areas
 
-ROLES = Path(__file__).resolve().parents[2] / "roles"
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = ROOT / "roles"
 # Variables of others may begin as ours do (kernel_version), so only what looks like a slip is refused.
 CLOSENESS = 0.85
+# The variables of the playbooks all begin so; what is close there is judged by the rest, which is a word or two.
+OF_PLAYBOOKS = "gpufleet_"
+CLOSENESS_OF_A_WORD = 0.7
 AUDITS = ("node_audit", "node_audit_tuning")
 # Tags of Ansible's own that mean each task that has tags, as all of ours have.
 EVERYTHING = {"all", "tagged"}
+BAD_STATES = tuple(state for state in STATES if state != "compliant")
 
 
 class ActionModule(ActionBase):
@@ -41,14 +47,9 @@ class ActionModule(ActionBase):
         if name != "node_capture":
             # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
             args["run"] = args.get("run") or os.environ.get("GPUFLEET_JOURNAL_RUN", "")
-        is_of_host = name in (*AUDITS, "node_capture")
         try:
             refuse_slips(variables)
-            if is_of_host:
-                args.update(self._of_roles(name, args, variables))
-            wants = args["wants"] if is_of_host else {name: want_of(args)}
-            for area, want in wants.items() if isinstance(wants, Mapping) else ():
-                refuse_impossible(area, want)
+            args.update(self._checked(name, args, variables))
         except ValueError as error:
             return dict(result, failed=True, msg=str(error))
         if name in AUDITS and args["areas"] == []:
@@ -65,6 +66,26 @@ class ActionModule(ActionBase):
             # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work.
             result.update(failed=False, warnings=[*result.get("warnings", []), result["msg"]])
         return result
+
+    def _checked(self, name: str, args: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+        """What is to be added to a task's options, or ValueError for what cannot be."""
+        if name == "node_revert":
+            refuse_risk("gpufleet_allow_risk", args.get("allow_risk"))
+            return {"area": area_of(args["area"])} if args.get("area") else {}
+        if name not in (*AUDITS, "node_capture"):
+            refuse_risk("%s_allow_risk" % AREAS[name].role, args.get("allow_risk"))
+            refuse_impossible(name, want_of(args))
+            return {}
+        if "gpufleet_fail_states" in variables:
+            refuse_states(self._templar.template(variables["gpufleet_fail_states"]))
+        found = self._of_roles(name, args, variables)
+        given = {**args, **found}
+        for area, want in given["wants"].items() if isinstance(given["wants"], Mapping) else ():
+            refuse_impossible(area, want)
+        risks = given.get("allow_risk")
+        for area, risk in risks.items() if isinstance(risks, Mapping) else ():
+            refuse_risk("%s_allow_risk" % (AREAS[area].role if area in AREAS else area), risk)
+        return found
 
     def _of_roles(self, name: str, args: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
         """What a task about the whole host leaves out: the areas by tags, their wants and risks by the roles' variables.
@@ -137,19 +158,80 @@ def refuse_impossible(area: str, want: Any) -> None:
         raise ValueError(bad_want_message(AREAS[area], error)) from error
 
 
-def refuse_slips(variables: Mapping[str, Any]) -> None:
-    """Raise ValueError for a variable that is a misspelt variable of one of our roles."""
+def refuse_risk(variable: str, given: Any) -> None:
+    """Raise ValueError for a risk that there is not; what is not given or null is the default, safe."""
+    if given is not None and given not in RISKS:
+        raise ValueError(
+            "%s: %r is not possible%s allowed: %s. Nothing was changed."
+            % (variable, given, did_you_mean(str(given), RISKS), ", ".join(RISKS))
+        )
+
+
+def refuse_states(given: Any) -> None:
+    """Raise ValueError for states of a host by which no run can end."""
+    # A text would be searched for parts of words.
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(
+            "gpufleet_fail_states: given %r; allowed: a list such as [drifted, failed], on the command line "
+            "-e '{\"gpufleet_fail_states\": [drifted, failed]}'. Nothing was changed." % (given,)
+        )
+    for state in given:
+        if state not in BAD_STATES:
+            raise ValueError(
+                "gpufleet_fail_states: %r is not possible%s allowed: %s. Nothing was changed."
+                % (state, did_you_mean(str(state), BAD_STATES), ", ".join(BAD_STATES))
+            )
+
+
+def area_of(given: Any) -> str:
+    """The area that a playbook was asked for, by its own name or its role's."""
+    areas = tags_of_areas()
+    if str(given) not in areas:
+        raise ValueError(
+            "gpufleet_revert_area: %r is not possible%s allowed: %s. Nothing was changed."
+            % (given, did_you_mean(str(given), areas), ", ".join(AREAS))
+        )
+    return areas[str(given)]
+
+
+def refuse_slips(variables: Mapping[Any, Any]) -> None:
+    """Raise ValueError for a variable that is a misspelt variable of one of our roles or playbooks."""
     known = role_variables()
     starts = {name[:3] for name in known}
     for name in variables:
-        if name in known or name[:3] not in starts or not isinstance(name, str):
+        if not isinstance(name, str):
             continue
-        meant = difflib.get_close_matches(name, known, n=1, cutoff=CLOSENESS)
-        if meant:
-            raise ValueError(
-                "%s: no role of gpufleet.host has this variable; did you mean %s? "
-                "Allowed variables are in the README of each role. Nothing was changed." % (name, meant[0])
-            )
+        if name.startswith(OF_PLAYBOOKS):
+            _refuse_slip(name, playbook_variables(), "docs/operations.md", len(OF_PLAYBOOKS), CLOSENESS_OF_A_WORD)
+        elif name[:3] in starts:
+            _refuse_slip(name, known, "the README of each role", 0, CLOSENESS)
+
+
+def _refuse_slip(name: str, known: Sequence[str], listed_in: str, after: int, closeness: float) -> None:
+    """
+    :param after: how many characters of the names are the same in all, and tell nothing.
+    """
+    if name in known:
+        return
+    meant = difflib.get_close_matches(name[after:], [word[after:] for word in known], n=1, cutoff=closeness)
+    if meant:
+        raise ValueError(
+            "%s: gpufleet.host has no such variable; did you mean %s%s? allowed: those of %s. Nothing was changed."
+            % (name, name[:after], meant[0], listed_in)
+        )
+
+
+@cache
+def playbook_variables() -> tuple[str, ...]:
+    """All public variables of the collection's playbooks, by their use."""
+    folders = (ROOT / "playbooks", ROLES, ROOT / "plugins/plugin_utils")
+    texts = [
+        file.read_text(encoding="utf-8")
+        for folder in folders
+        for ending in ("*.yml", "*.py")
+        for file in sorted(folder.rglob(ending))
+    ]
+    return tuple(sorted({name for text in texts for name in re.findall(r"\bgpufleet_[a-z]+(?:_[a-z]+)*", text)}))
 
 
 @cache

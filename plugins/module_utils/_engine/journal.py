@@ -79,6 +79,11 @@ class Journal:
                 open_runs.remove(event["run"])
         return open_runs
 
+    def runs(self) -> List[str]:
+        """The names of all runs that are on record here, undone ones too, newest first."""
+        names = [event["run"] for event in self._events() if event["event"] == "intend" and "run" in event]
+        return list(dict.fromkeys(reversed(names)))
+
     def standing(self, area: Optional[str] = None, run: Optional[str] = None) -> List[Entry]:
         """Steps begun and not undone, oldest first, of one area or run or of all."""
         entries: Dict[int, Entry] = {}

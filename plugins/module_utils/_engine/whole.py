@@ -48,7 +48,7 @@ def audit(
                 wants[area.name],
                 host,
                 mode="audit",
-                allow_risk=allow_risk.get(area.name, "safe"),
+                allow_risk=allow_risk.get(area.name) or "safe",
                 journal=journal,
             )
         except Exception as error:
@@ -103,9 +103,24 @@ def _short(value: Any) -> Any:
 
 
 def _bug(area: Area, error: Exception) -> Finding:
-    where = traceback.format_exc().strip().splitlines()
+    said = "%s: %s" % (type(error).__name__, error)
     return Finding(
-        "engine.bug", "fail", area.name, "a report", "%s: %s" % (type(error).__name__, error),
-        "this area could not be judged: it met something on the host that it does not understand: %s" % " ".join(where[-3:]),
+        "engine.bug", "fail", area.name, "a report", said,
+        "this area could not be judged: it met something on the host that it does not understand: %s (%s)"
+        % (said, place_of(error)),
         "take a capture with playbooks/capture.yml and report it", "engine",
     )  # fmt: skip
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error came from, for those who mend it: our own line, and the one of Python's below it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "module_utils" in frame.filename]
+    places = ["%s of %s, line %s" % (f.name, _module_of(f.filename), f.lineno) for f in [*ours[-1:], *frames[-1:]]]
+    return ", ".join(dict.fromkeys(places))
+
+
+def _module_of(filename: str) -> str:
+    """The name of a file without the folders of the machine that it was sent to."""
+    parts = filename.replace("\\", "/").split("/")
+    return "/".join(parts[parts.index("module_utils") + 1 :] if "module_utils" in parts else parts[-1:])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,44 @@ def test_tags_of_a_playbook_of_their_own_choose_what_they_are_on(tag: str, is_au
     assert done.returncode == 0, done.stdout + done.stderr
     assert ("a page" in done.stdout) == (tag == "pages")
     assert ("skipping: [gpu01]" in done.stdout) != is_audited
+
+
+@pytest.mark.parametrize(("states", "rc"), [(None, 2), ([], 0)])
+def test_a_dry_run_ends_by_the_same_rule_as_an_audit(states: list[str] | None, rc: int, tmp_path: Path) -> None:
+    variables = {
+        "kernel_sysctls": {"vm.swappiness": 77},
+        **({} if states is None else {"gpufleet_fail_states": states}),
+    }
+    words = ["--check", "--limit", "gpu01", "--tags", "kernel", "-e", json.dumps(variables)]
+    done = play(tmp_path, "gpufleet.host.site", *words)
+    assert done.returncode == rc, done.stdout + done.stderr
+    assert ("The host is " in done.stdout) == (rc == 2)
+
+
+def test_a_revert_of_a_run_that_never_was_fails_and_says_so(tmp_path: Path) -> None:
+    done = play(tmp_path, "gpufleet.host.revert", "--check", "-e", "gpufleet_revert_run=20990101T000000Z")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "run 20990101T000000Z is not in the journal of this host; " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "words"),
+    [
+        ("audit", {"kernel_allow_risk": "all"}, "kernel_allow_risk: 'all' is not possible; allowed: safe, disruptive"),
+        ("revert", {"gpufleet_allow_risk": "all"}, "gpufleet_allow_risk: 'all' is not possible; allowed: safe, disrup"),
+        (
+            "audit",
+            {"gpufleet_fail_states": ["drift"]},
+            "gpufleet_fail_states: 'drift' is not possible; did you mean dr",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_on_the_controller(
+    name: str, variables: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    # Nobody answers at this address, so that a host that is touched shows.
+    unreachable = "gpu_hosts: {hosts: {gpu01: {ansible_host: 127.0.0.1, ansible_port: 1}}} # %s"
+    done = play(tmp_path, "gpufleet.host." + name, "-e", json.dumps(variables), inventory=unreachable)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in " ".join(done.stdout.split())
+    assert "UNREACHABLE" not in done.stdout

@@ -13,4 +13,6 @@ PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
 def test_each_module_that_takes_wants_goes_through_the_door() -> None:
     doors = {file.stem for file in (PLUGINS / "action").glob("*.py")}
     # order_acceptance takes no wants, and is on the controller alone.
-    assert doors == {*AREAS, "node_audit", "node_audit_tuning", "node_capture", "order_acceptance"}
+    assert doors == {
+        *AREAS, "node_audit", "node_audit_tuning", "node_capture", "node_revert", "order_acceptance",
+    }  # fmt: skip

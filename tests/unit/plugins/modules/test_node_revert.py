@@ -90,3 +90,21 @@ def test_a_value_that_does_not_come_back_fails_and_stays_on_record(host: QueueHo
     assert (ended.failed, ended.result["changed"], ended.result["state"]) == (True, True, "failed")
     assert "still shows: [none]" in ended.result["msg"]
     assert {entry.step.target for entry in Journal(host.root).standing()} == {SCHEDULER}
+
+
+def test_a_run_that_is_not_in_the_journal_is_told_with_those_that_are(host: QueueHost) -> None:
+    tune(host)
+    ended = call(undo_run="r2")
+    assert not ended.result["changed"]
+    said = "run r2 is not in the journal of this host; the newest are r1. Nothing was undone."
+    assert ended.result["unknown_run"] == said
+    assert "unknown_run" not in call(undo_run="r1").result
+    # Undone, and still on record.
+    assert "unknown_run" not in call(undo_run="r1").result
+
+
+def test_the_runs_that_are_told_are_the_newest_ones() -> None:
+    runs = ["r%d" % number for number in range(15, 0, -1)]
+    said = node_revert.unknown_run("x", runs)
+    assert "the newest are r15, r14," in said and "r6 and 5 older ones" in said
+    assert "it holds none" in node_revert.unknown_run("x", [])

@@ -11,14 +11,22 @@ import pytest
 
 from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door import (
     ActionModule,
+    area_of,
     chosen_areas,
+    playbook_variables,
     refuse_impossible,
+    refuse_risk,
     refuse_slips,
+    refuse_states,
     role_variables,
     smallest_form,
     want_of,
     where_people_are,
 )
+
+PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
+# No variables: a group that site.yml makes, and a callback.
+INSIDE = {"gpufleet_drifted", "gpufleet_report"}
 
 
 def test_a_want_that_cannot_be_names_variable_value_and_what_is_allowed() -> None:
@@ -48,8 +56,87 @@ def test_a_misspelt_variable_is_named_with_what_was_meant(name: str) -> None:
         refuse_slips({name: 1})
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpufleet_fail_state", "gpufleet_fail_states"),
+        ("gpufleet_batchs", "gpufleet_batch"),
+        ("gpufleet_host", "gpufleet_hosts"),
+        ("gpufleet_revert_runs", "gpufleet_revert_run"),
+    ],
+)
+def test_a_misspelt_variable_of_a_playbook_is_named_with_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(ValueError, match="%s: .*did you mean %s\\?" % (name, meant)):
+        refuse_slips({name: 1})
+
+
+def test_the_variables_of_playbooks_are_those_of_the_page() -> None:
+    page = (PLUGINS.parent / "docs/operations.md").read_text(encoding="utf-8")
+    assert [name for name in playbook_variables() if name not in page and name not in INSIDE] == []
+
+
+def test_a_risk_that_there_is_not_is_refused_with_the_choices() -> None:
+    with pytest.raises(ValueError, match="kernel_allow_risk: 'all' is not possible; allowed: safe, disruptive, destr"):
+        refuse_risk("kernel_allow_risk", "all")
+    for risk in (None, "safe", "destructive"):
+        refuse_risk("kernel_allow_risk", risk)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["drifted", "faild"], "'faild' is not possible; did you mean failed? allowed: changed, pending_reboot"),
+        (["compliant"], "'compliant' is not possible; allowed"),
+        ("drifted", "given 'drifted'; allowed: a list such as [drifted, failed]"),
+        (None, "given None; allowed: a list"),
+    ],
+)
+def test_states_by_which_no_run_can_end_are_refused(given: Any, words: str) -> None:
+    with pytest.raises(ValueError) as error:
+        refuse_states(given)
+    assert str(error.value).startswith("gpufleet_fail_states: " + words)
+    refuse_states(["drifted", "rolled_back"])
+    refuse_states([])
+
+
+def test_an_area_to_revert_goes_by_its_role_too_and_a_slip_is_refused() -> None:
+    assert (area_of("block_queue"), area_of("io_scheduler")) == ("block_queue", "block_queue")
+    with pytest.raises(
+        ValueError, match=r"gpufleet_revert_area: 'block_que' is not possible; did you mean block_queue?"
+    ):
+        area_of("block_que")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("node_revert", {"allow_risk": "al"}, "gpufleet_allow_risk: 'al' is not possible; allowed: safe"),
+        ("node_revert", {"area": "kernl"}, "gpufleet_revert_area: 'kernl' is not possible; did you mean kernel?"),
+        ("block_queue", {"rules": [], "allow_risk": "saf"}, "io_scheduler_allow_risk: 'saf' .* did you mean safe?"),
+        (
+            "node_audit",
+            {"wants": {"block_queue": {"rules": []}}, "allow_risk": {"block_queue": "all"}},
+            "io_scheduler_al",
+        ),
+        ("node_capture", {"wants": {"block_queue": {"rules": [{"class": "nvm"}]}}}, "io_scheduler_"),
+    ],
+)
+def test_each_task_is_checked_for_what_it_takes(name: str, args: dict[str, Any], words: str) -> None:
+    action = SimpleNamespace(_of_roles=lambda *_given: {}, _templar=None)
+    with pytest.raises(ValueError, match=words):
+        ActionModule._checked(action, name, args, {})
+
+
 def test_variables_of_others_are_left_alone() -> None:
-    others = {"kernel_version": 1, "ansible_kernel": 1, "io": 1, "__io_scheduler_want": 1, "item": 1}
+    others = {
+        "kernel_version": 1,
+        "gpufleet_site_name": 1,
+        "gpufleet_hostname": 1,
+        "ansible_kernel": 1,
+        "io": 1,
+        "__io_scheduler_want": 1,
+        "item": 1,
+    }
     refuse_slips(dict(others, **dict.fromkeys(role_variables())))
 
 

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import whole
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import (
     Finding,
     Report,
@@ -47,3 +49,18 @@ def test_a_role_runs_where_it_has_something_to_do(report: Report, names: list[st
 
 def test_an_area_that_depends_on_another_runs_with_it() -> None:
     assert applied(numa_slices=Report("drifted", (StepResult(STEP, "planned"),))) == ["numa_slices", "mysql_isolation"]
+
+
+def test_an_area_that_fails_in_itself_says_what_and_where_and_shows_no_source(tmp_path: Any) -> None:
+    def observe(_host: Any, _want: Any) -> Any:
+        raise PermissionError(13, "Permission denied", "/var/lib/gpufleet/journal.jsonl")
+
+    area = replace(AREAS["kernel_settings"], observe=observe)
+    [finding] = whole.audit([area], {area.name: {}}, LiveHost(str(tmp_path)), {area.name: None}, None)[
+        area.name
+    ].findings
+    said = "PermissionError: [Errno 13] Permission denied: '/var/lib/gpufleet/journal.jsonl'"
+    assert finding.observed == said
+    assert "%s (" % said in finding.why
+    assert "(observe of _engine/test_whole.py, line " in finding.why
+    assert "raise " not in finding.why and "/unit/" not in finding.why
