@@ -166,7 +166,10 @@ class DatabaseHost(FakeHost):
         rows = "".join("%-25s %-20s %-20s units\n" % (name, value, value) for name, value in limits.items())
         self.put("/proc/%d/limits" % PID, rows)
         self.put("/proc/%d/oom_score_adj" % PID, found["OOMScoreAdjust"] + "\n")
-        self.put("/proc/%d/cmdline" % PID, "/usr/sbin/mariadbd\0")
+        link = Path(self.root + "/proc/%d/exe" % PID)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to("/usr/sbin/mariadbd")
         self.put("/proc/%d/cgroup" % PID, "0::/system.slice/mariadb.service\n")
         for name, text in (("cgroup.procs", "%d\n" % PID), ("memory.stat", "anon 100000000\nfile 5\nshmem 1000\n")):
             self.put(GROUP + "/" + name, text)

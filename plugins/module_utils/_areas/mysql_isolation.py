@@ -67,7 +67,6 @@ SPEC: Dict[str, Any] = dict(
 # The slices of GPUs (numa_slices); systemd.slice(5): a dash is a level of the hierarchy.
 _GPU_SLICE = re.compile(r"gpufleet-(?:node\d{1,4}-)?gpu\d{1,4}\.slice", re.ASCII)
 _SLICE_FOLDER = "/etc/systemd/system"
-_SERVERS = ("mysqld", "mariadbd")
 
 
 def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
@@ -133,8 +132,9 @@ def _server(host: Host, shown: Mapping[str, str], want: Mapping[str, Any]) -> Di
 
 def _database(host: Host, shown: Mapping[str, str], is_active: bool, pid: int) -> Dict[str, Any]:
     """Who the server is, what it says of itself now, and what it will be started with."""
-    argv = _argv(host, shown, pid)
-    guess = "mariadb" if argv and "mariadb" in argv[0] else ""
+    argv = mysql.argv_of(shown)
+    program = mysql.program_of(host, pid, argv)
+    guess = "mariadb" if "mariadb" in program else ""
     live: Union[Dict[str, str], Unknown, None] = None
     flavour, version = guess, ""
     if is_active:
@@ -143,7 +143,7 @@ def _database(host: Host, shown: Mapping[str, str], is_active: bool, pid: int) -
     if isinstance(live, dict):
         flavour, version = mysql.parse_version("%s %s" % (live.get("version", ""), live.get("version_comment", "")))
     if not version:
-        flavour, version = mysql.version_of_binary(host, argv)
+        flavour, version = mysql.version_of_program(host, program)
     config = mysql.read_config(host, shown["Id"], argv, flavour or guess, version)
     return {
         "flavour": flavour or guess,
@@ -155,16 +155,6 @@ def _database(host: Host, shown: Mapping[str, str], is_active: bool, pid: int) -
         "config_unread": list(config.unread),
         "pool_failures": _pool_failures(host, shown),
     }
-
-
-def _argv(host: Host, shown: Mapping[str, str], pid: int) -> List[str]:
-    """The server's own words: of the process, or of the unit, which may start it from a shell."""
-    text = host.read("/proc/%d/cmdline" % pid) if pid else None
-    words = text.rstrip("\0").split("\0") if isinstance(text, str) and text else mysql.argv_of(shown)
-    for place, word in enumerate(words):
-        if word.rsplit("/", 1)[-1] in _SERVERS:
-            return words[place:]
-    return []
 
 
 def _reach(host: Host, shown: Mapping[str, str], group: str) -> Union[Dict[str, str], Unknown, None]:

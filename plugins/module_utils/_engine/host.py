@@ -40,7 +40,7 @@ from typing import (
     Union,
 )
 
-from . import lone_text
+from . import lone_text, paths
 from .values import Text, Unknown
 
 # A file of /proc, /sys or /etc is far smaller; a larger one is not read into memory.
@@ -70,9 +70,10 @@ CAPTURE_ENDING = re.compile(r"(?:\.tar\.gz|\.tgz|\.xml|\.txt|\.json|\.csv|\.log)
 # A text in JSON without its escapes, or the rest where it has no end.
 _JSON_TEXT = re.compile(r'"[^"]*(?:"|\Z)')
 
-_Answer = TypeVar("_Answer")
+# What the kernel shows: no user puts a link or a file there.
+_KERNEL = ("/proc/", "/sys/")
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ class Host(Protocol):
 
     def read(self, path: str) -> Text: ...
 
+    def read_own(self, path: str) -> Text:
+        """A file that nobody but root can change: what root is to believe, such as options that name further files."""
+        ...
+
     def exists(self, path: str) -> bool: ...
 
     def listdir(self, path: str) -> List[str]: ...
@@ -140,21 +145,27 @@ class LiveHost:
         self.root = root.rstrip("/")
 
     def read(self, path: str) -> Text:
-        return _read_file(self.root + path, _limit_of(path))
+        if path.startswith(_KERNEL):
+            return _read_file(self.root + path, _limit_of(path))
+        return self._opened(path, False)
+
+    def read_own(self, path: str) -> Text:
+        return self._opened(path, True)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.root + path)
 
     def listdir(self, path: str) -> List[str]:
         try:
-            return sorted(os.listdir(self.root + path))
-        except (OSError, ValueError):
+            return _names(self.root + path) if path.startswith(_KERNEL) else paths.listing(self.root, path)
+        except (OSError, ValueError, paths.Refused):
             return []
 
     def readlink(self, path: str) -> Optional[str]:
+        """Where a link leads; None for what is none, and for one that another user than root made."""
         try:
-            return os.readlink(self.root + path)
-        except (OSError, ValueError):
+            return os.readlink(self.root + path) if path.startswith(_KERNEL) else paths.target_of(self.root, path)
+        except (OSError, ValueError, paths.Refused):
             return None
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
@@ -177,7 +188,7 @@ class LiveHost:
                 _sync_folder(os.path.dirname(full))
             return
         folder = os.path.dirname(full)
-        os.makedirs(folder, exist_ok=True)
+        paths.make_folders(folder)
         _remove_leftovers(full)
         fd, beside = tempfile.mkstemp(prefix="." + os.path.basename(full) + ".", suffix=".new", dir=folder)
         try:
@@ -203,6 +214,16 @@ class LiveHost:
     def execute(self, argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
         return _run(argv, stdin, deadline_s)
 
+    def _opened(self, path: str, is_ours_alone: bool) -> Text:
+        try:
+            return _text_of(paths.open_file(self.root, path, is_ours_alone), _limit_of(path))
+        except paths.Refused as error:
+            return Unknown(str(error))
+        except OSError as error:
+            return _absent_or_unknown(error)
+        except ValueError:
+            return None  # a NUL in the path: no such file can be
+
 
 class MemoHost:
     """Any host, each thing read once.  Made anew for each observation."""
@@ -214,6 +235,9 @@ class MemoHost:
 
     def read(self, path: str) -> Text:
         return self._once("read", path, lambda: self._host.read(path))
+
+    def read_own(self, path: str) -> Text:
+        return self._once("read_own", path, lambda: self._host.read_own(path))
 
     def exists(self, path: str) -> bool:
         return self._once("exists", path, lambda: self._host.exists(path))
@@ -277,17 +301,21 @@ class CaptureHost:
             return Unknown(reason or "was not read when the capture was taken, or is no file")
         return _read_file(full, _limit_of(path))
 
+    def read_own(self, path: str) -> Text:
+        """Whose it was is told by whether it was read when the capture was taken."""
+        return self.read(path)
+
     def exists(self, path: str) -> bool:
         full = self._resolve(path)
         return full is not None and os.path.exists(full)
 
     def listdir(self, path: str) -> List[str]:
         full = self._resolve(path)
-        return LiveHost().listdir(full) if full is not None else []
+        return _names(full) if full is not None else []
 
     def readlink(self, path: str) -> Optional[str]:
         parent = self._resolve(os.path.dirname(path))
-        return LiveHost().readlink(os.path.join(parent, os.path.basename(path))) if parent else None
+        return _target(os.path.join(parent, os.path.basename(path))) if parent else None
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
         return self._commands.get(tuple(argv), Result(-1, "", "", "%s was not recorded" % " ".join(argv)))
@@ -349,7 +377,12 @@ class RecordingHost:
             json.dump(dict(about, name=name) if name else about, file)
 
     def read(self, path: str) -> Text:
-        text = self._host.read(path)
+        return self._record(path, self._host.read(path))
+
+    def read_own(self, path: str) -> Text:
+        return self._record(path, self._host.read_own(path))
+
+    def _record(self, path: str, text: Text) -> Text:
         if isinstance(text, str):
             place = self._place(path)
             if place not in self._copied:
@@ -572,7 +605,7 @@ def write_command(path: str, argv: Sequence[str], result: Result) -> None:
 def _read_about(folder: str) -> Tuple[Dict[str, Any], Set[str]]:
     """What a capture says of itself, and the areas that it was taken for."""
     path = os.path.join(folder, "capture.json")
-    text = LiveHost().read(path) if not os.path.islink(path) else Unknown("is a symbolic link")
+    text = _read_file(path, READ_LIMIT_BYTES) if not os.path.islink(path) else Unknown("is a symbolic link")
     if not isinstance(text, str):
         raise CaptureError("%s: capture.json %s" % (folder, "is missing" if text is None else text.reason))
     try:
@@ -590,7 +623,7 @@ def _read_about(folder: str) -> Tuple[Dict[str, Any], Set[str]]:
 
 def _read_unread(path: str) -> Dict[str, str]:
     """Why paths could not be read, by path; lines that do not tell that are passed over."""
-    text = LiveHost().read(path) if not os.path.islink(path) else None
+    text = _read_file(path, READ_LIMIT_BYTES) if not os.path.islink(path) else None
     found: Dict[str, str] = {}
     for line in text.splitlines() if isinstance(text, str) else []:
         try:
@@ -603,7 +636,7 @@ def _read_unread(path: str) -> Dict[str, str]:
 
 def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:
     commands: Dict[Tuple[str, ...], Result] = {}
-    for name in LiveHost().listdir(folder):
+    for name in _names(folder):
         path = os.path.join(folder, name)
         if not name.endswith(".json") or os.path.islink(path):
             continue
@@ -644,7 +677,10 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
 
     A process in uninterruptible sleep does not die from a signal, so waiting for it would hang us.
     """
-    environment = {"PATH": _PATH, "LC_ALL": "C", "LANGUAGE": "C", "HOME": "/root", "TERM": "dumb"}
+    program, trouble = paths.find_program(argv[0])
+    if not program:
+        return Result(-1, "", "", trouble)
+    environment = {"PATH": paths.own_folders(), "LC_ALL": "C", "LANGUAGE": "C", "HOME": "/root", "TERM": "dumb"}
     try:
         # A file as input, since a pipe would block us when the command does not read it.
         with tempfile.TemporaryFile() if stdin else open(os.devnull, "rb") as source:
@@ -653,6 +689,8 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
                 source.seek(0)
             process = subprocess.Popen(
                 list(argv),
+                executable=program,
+                cwd="/",
                 stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -660,8 +698,6 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
                 start_new_session=True,
                 close_fds=True,
             )
-    except FileNotFoundError:
-        return Result(-1, "", "", "%s is not installed" % argv[0])
     except OSError as error:
         return Result(-1, "", "", "%s: %s" % (argv[0], os.strerror(error.errno or 0)))
     except ValueError as error:
@@ -741,6 +777,11 @@ def _read_file(full: str, limit: int) -> Text:
         return _absent_or_unknown(error)
     except ValueError:
         return None  # a NUL in the path: no such file can be
+    return _text_of(fd, limit)
+
+
+def _text_of(fd: int, limit: int) -> Text:
+    """What is read from a descriptor, which is closed."""
     try:
         kind = os.fstat(fd).st_mode
         if stat.S_ISDIR(kind) or stat.S_ISFIFO(kind):
@@ -754,6 +795,20 @@ def _read_file(full: str, limit: int) -> Text:
         return Unknown("larger than %d bytes" % limit)
     # Bytes that are no UTF-8 (a comment in another encoding) must come back as they were when we write.
     return data.decode("utf-8", "surrogateescape")
+
+
+def _names(full: str) -> List[str]:
+    try:
+        return sorted(os.listdir(full))
+    except (OSError, ValueError):
+        return []
+
+
+def _target(full: str) -> Optional[str]:
+    try:
+        return os.readlink(full)
+    except (OSError, ValueError):
+        return None
 
 
 def _read_up_to(fd: int, limit: int) -> Optional[bytes]:

@@ -17,6 +17,7 @@ from .unit import parse_show
 # mysql on Debian and Ubuntu, mysqld on EL (MySQL and Percona), mariadb everywhere; instances behind an @.
 # Packages make some of these names aliases of one unit: its Id tells the real one.
 BASE_NAMES = ("mysql", "mysqld", "mariadb")
+SERVERS = ("mysqld", "mariadbd")
 
 # In systemd's own order of search, and where a SysV script is turned into a unit.
 UNIT_FOLDERS = (
@@ -130,7 +131,11 @@ def parse_version(text: str) -> Tuple[str, str]:
 
 
 def argv_of(block: Mapping[str, str]) -> List[str]:
-    """The server's command line as systemd has it; ``$VARIABLES`` in it are filled from Environment."""
+    """The server's command line as its unit has it, which may start it from a shell; empty when that names no server.
+
+    ``$VARIABLES`` in it are filled from Environment.  The command line of the process is not read: a process writes that
+    itself, and root would open what the database's user names there.
+    """
     found = re.search(r"argv\[\]=(.*?) ;", block.get("ExecStart", ""))
     environment = dict(
         pair.partition("=")[::2] for pair in re.findall(r'"[^"]*"|\S+', block.get("Environment", "")) if "=" in pair
@@ -139,14 +144,26 @@ def argv_of(block: Mapping[str, str]) -> List[str]:
     for word in (found.group(1) if found else "").split():
         name = word.strip("${}") if word.startswith("$") else ""
         words += environment.get(name, "").strip('"').split() if name else [word]
-    return words
+    place = next((place for place, word in enumerate(words) if word.rsplit("/", 1)[-1] in SERVERS), len(words))
+    return words[place:]
 
 
-def version_of_binary(host: Host, argv: Sequence[str]) -> Tuple[str, str]:
-    """Flavour and version of a server that cannot be asked, from its program."""
-    if not argv or not argv[0].startswith("/"):
+def program_of(host: Host, pid: int, argv: Sequence[str]) -> str:
+    """The server's program: what its process runs, or what its unit starts.
+
+    Never by what the process says of itself: that is the database's user talking.  Whether it is started is up to the
+    host, which starts nothing that others than root can change.
+    """
+    running = host.readlink("/proc/%d/exe" % pid) if pid else None
+    paths = [path for path in (running, *argv[:1]) if path and path.startswith("/")]
+    return next((path for path in paths if path.rsplit("/", 1)[-1] in SERVERS), "")
+
+
+def version_of_program(host: Host, program: str) -> Tuple[str, str]:
+    """Flavour and version of a server that cannot be asked."""
+    if not program:
         return "", ""
-    text = host.run([argv[0], "--version"], _CLIENT_DEADLINE_S).text()
+    text = host.run([program, "--version"], _CLIENT_DEADLINE_S).text()
     return ("", "") if isinstance(text, Unknown) else parse_version(text.partition("Ver")[2] or text)
 
 
@@ -171,7 +188,9 @@ def read_variables(host: Host, flavour: str, config: Config) -> Union[Dict[str, 
     """Live variables, asked over the unix socket as root with the server's own client."""
     socket = config.values().get("socket")
     first, second = ("mariadb", "mysql") if flavour in ("mariadb", "") else ("mysql", "mariadb")
-    options = ["--batch", "--skip-column-names", "--connect-timeout=10"]
+    # A server may ask a client for any file that it can read, and the client is root (LOAD DATA LOCAL; security page of
+    # https://dev.mysql.com/doc/refman/8.4/en/load-data-local-security.html).
+    options = ["--batch", "--skip-column-names", "--connect-timeout=10", "--local-infile=0"]
     options += ["--protocol=socket"] + (["--socket=" + socket] if socket else [])
     result = host.run([first, *options, "-e", _QUERY], _CLIENT_DEADLINE_S)
     if "not installed" in result.unknown or "not recorded" in result.unknown:

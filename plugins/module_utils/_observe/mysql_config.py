@@ -141,7 +141,8 @@ def _read_into(
         unread.append("%s: includes are too deep" % path)
         return
     seen.add(path)
-    text = host.read(path)
+    # What an option file says is obeyed as root: it names further files, and the socket that root's client connects to.
+    text = host.read_own(path)
     if isinstance(text, Unknown):
         unread.append("%s: %s" % (path, text.reason))
     for line in parse_options(text) if isinstance(text, str) else []:

@@ -144,7 +144,8 @@ def not_asked(server: Mapping[str, Any]) -> Finding:
 def unread(server: Mapping[str, Any], place: str) -> Finding:
     return Finding(
         "mysql_isolation.option-file-unread", "warn", server["unit"], "readable option files", Unknown(place),
-        "what the server will be started with is not known", "ls -l the file", memory_.SOURCE,
+        "what the server will be started with is not known",
+        "namei -l the file: it has to be there, and it and its folders root's and writable by nobody else", memory_.SOURCE,
     )  # fmt: skip
 
 

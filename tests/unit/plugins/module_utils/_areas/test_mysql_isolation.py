@@ -5,17 +5,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import tempfile
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Iterator, Sequence
 
 import pytest
 import yaml
-from fakes_mysql import DISK, DROP_IN, GROUP, NEIGHBOUR, OTHER_DISK, VARIABLES, DatabaseHost, add_slices, make
+from fakes_mysql import DISK, DROP_IN, GROUP, NEIGHBOUR, OTHER_DISK, UNIT, VARIABLES, DatabaseHost, add_slices, make
 from proof import Case, prove_converges, prove_reverts, prove_rolls_back, prove_survives_kills
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.mysql_isolation import AREA, SPEC
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, MemoHost, RecordingHost
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import host as host_module
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import (
+    CaptureHost,
+    MemoHost,
+    RecordingHost,
+    Result,
+)
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
 
 CASES = yaml.safe_load((Path(__file__).parents[3] / "cases/mysql_isolation/plan.yml").read_text())
@@ -294,3 +304,120 @@ def test_impossible_wants_are_refused(given: dict[str, Any], variable: str) -> N
     with pytest.raises(BadWant) as error:
         AREA.check_want(want(**given))
     assert error.value.variable == variable
+
+
+# What the database's user says of itself
+
+NOBODY = 65534
+SYSTEMD = "/usr/lib/systemd/system/mariadb.service"
+
+
+class TheirDatabase(RecordingHost):
+    """This machine, but for systemd: it has a database whose main process is a user's, with the words that the user wants."""
+
+    def __init__(self, folder: Path, pid: int, command: str) -> None:
+        super().__init__(str(folder), "h", "t")
+        self.pid, self.command = pid, command
+
+    def exists(self, path: str) -> bool:
+        return path in (SYSTEMD, os.path.dirname(SYSTEMD)) or super().exists(path)
+
+    def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
+        if argv[0] != "systemctl":
+            return super().run(argv, deadline_s)
+        rows = {
+            "Id": UNIT, "LoadState": "loaded", "ActiveState": "active", "MainPID": str(self.pid),
+            "ExecStart": "{ path=/bin/sh ; argv[]=%s ; x }" % self.command,
+        }  # fmt: skip
+        return Result(0, "".join("%s=%s\n" % row for row in rows.items()), "")
+
+
+@pytest.fixture
+def lair() -> Iterator[Path]:
+    """A folder of an ordinary user with a program that tells who ran it, and an option file with a link to a secret."""
+    folder = Path(tempfile.mkdtemp(prefix="their-"))
+    (folder / "mariadbd").write_text("#!/bin/sh\nid > %s/marker\n" % folder, encoding="utf-8")
+    (folder / "mariadbd").chmod(0o755)
+    (folder / "secret").write_text("[mysqld]\ninnodb_buffer_pool_size = 12345678\n", encoding="utf-8")
+    (folder / "my.cnf").symlink_to("secret")
+    for place in [folder, *folder.iterdir()]:
+        os.lchown(place, NOBODY, NOBODY)
+    os.lchown(folder / "secret", 0, 0)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes two users")
+@pytest.mark.parametrize("place", ["its command line", "its unit", "its program"])
+def test_root_runs_and_opens_nothing_that_the_user_of_a_database_names(
+    place: str, lair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = str(lair / "mariadbd")
+    started: list[str] = []
+    real = host_module.subprocess.Popen
+
+    def note(*args: Any, **options: Any) -> Any:
+        started.append(str(options.get("executable") or args[0][0]))
+        return real(*args, **options)
+
+    program = lair / "real/mariadbd"
+    program.parent.mkdir()
+    shutil.copy("/bin/sh", program)
+    for path in (program.parent, program):
+        os.chown(path, NOBODY, NOBODY)
+    words = [theirs, "--defaults-file=%s/my.cnf" % lair, "--socket=%s/socket" % lair]
+    shell = str(program) if place == "its program" else "sh"
+    script = 'exec -a "$0" %s -c "read forever" "$0" "$@"' % shell
+    argv = ["setpriv", "--reuid=%d" % NOBODY, "--clear-groups", "--", "bash", "-c", script, *words]
+    victim = subprocess.Popen(argv, stdin=subprocess.PIPE)
+    try:
+        wait_until(lambda: Path("/proc/%d/cmdline" % victim.pid).read_text().startswith(theirs))
+        monkeypatch.setattr(host_module.subprocess, "Popen", note)
+        command = " ".join(words) if place == "its unit" else "/bin/sh -c exec mysqld_safe"
+        host = TheirDatabase(tmp_path / "capture", victim.pid, command)
+        server = AREA.observe(host, want(**WALL))["servers"][0]
+    finally:
+        victim.communicate()
+    assert not (lair / "marker").exists(), (lair / "marker").read_text()
+    assert [path for path in started if path.startswith(str(lair))] == []
+    assert "12345678" not in json.dumps([server["config"], server["live"] if isinstance(server["live"], dict) else ""])
+    texts = [path.read_text() for path in (tmp_path / "capture").rglob("*") if is_recorded(path)]
+    assert not [text for text in texts if "12345678" in text]
+    assert server["version"] == ""
+    assert place != "its unit" or [row.split(": ")[-1] for row in server["config_unread"]] == [
+        "tmp can be written by others than its owner"
+    ]
+
+
+def is_recorded(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_an_option_file_that_the_database_may_write_is_named_and_not_obeyed(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    host.put("/etc/mysql/conf.d/pool.cnf", "[mariadb]\ninnodb_buffer_pool_size = 12g\n")
+    named = engine.look(AREA, want(memory_max="1g"), host).have["servers"][0]
+    assert named["config"]["innodb_buffer_pool_size"][0] == "12g"
+    os.chmod(host.root + "/etc/mysql/conf.d", 0o777)
+    server = engine.look(AREA, want(memory_max="1g"), host).have["servers"][0]
+    assert "innodb_buffer_pool_size" not in server["config"]
+    assert server["config_unread"] == ["/etc/mysql/conf.d/pool.cnf: conf.d can be written by others than its owner"]
+
+
+def test_a_client_of_root_gives_no_file_to_a_server(tmp_path: Path) -> None:
+    asked: list[Sequence[str]] = []
+
+    class Asked(DatabaseHost):
+        def client(self, argv: Sequence[str], stdin: str) -> Result:
+            asked.append(argv)
+            return super().client(argv, stdin)
+
+    make(tmp_path)
+    AREA.observe(Asked(tmp_path), want(**WALL))
+    assert asked and all("--local-infile=0" in argv for argv in asked)
