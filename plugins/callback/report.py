@@ -57,9 +57,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible import constants as C
+from ansible import context
 from ansible.plugins.callback import CallbackBase
 
-from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_files, fleet_page
+from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_console, fleet_files, fleet_page
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
 
 COLLECTION = "gpufleet.host."
@@ -256,13 +257,19 @@ class CallbackModule(CallbackBase):
 
     def _summary(self, finished: str | None) -> fleet.Document:
         files = {name: fleet_files.safe_name(name) + ".json" for name in self.documents}
-        run = {"run": self._run_name(), "started": self.started, "finished": finished, "playbook": self.playbook}
+        run = {
+            "run": self._run_name(),
+            "started": self.started,
+            "finished": finished,
+            "playbook": self.playbook,
+            "check": bool(context.CLIARGS.get("check")),
+        }
         return fleet.summary(run, list(self.documents.values()), files)
 
     def _finish(self) -> None:
         run = self._summary(_now())
         self._display.banner("GPUFLEET REPORT")
-        for state, line in fleet.console_lines(run, self.get_option("summary_hosts")):
+        for state, line in fleet_console.console_lines(run, self.get_option("summary_hosts")):
             self._display.display(line, color=COLORS.get(state))
         if self.folder is None:
             return

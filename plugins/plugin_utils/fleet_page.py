@@ -98,7 +98,7 @@ def render(run: Mapping[str, Any], documents: Sequence[Document]) -> str:
         bar=_bar(run["counts"], len(views)),
         is_lazy=is_lazy,
         bad_count=len(open_ones),
-        mode_words=mode_words(run["mode"], run["changes"]),
+        mode_words=run["did"],
         css=Markup(css),
         script=Markup(script),
         css_digest=_digest(css),

@@ -387,12 +387,23 @@ def by_urgency(documents: Iterable[Document]) -> List[Document]:
 
 
 def open_points(document: Document) -> List[Tuple[str, Document]]:
-    """Steps still ahead and findings that ask for something, each with its area."""
+    """Steps still ahead and findings that ask for something, each with its area.
+
+    A step that a finding holds back, or that waits for such a step, follows from the finding and is no point of its own.
+    """
     points = [("", row) for row in document["findings"] if row["level"] != "info"]
     for name, area in areas_by_urgency(document):
         points += [(name, row) for row in area["findings"] if row["level"] != "info"]
-        points += [(name, step) for step in area["steps"] if step["status"] in AHEAD]
+        points += [(name, step) for step in area["steps"] if step["status"] in AHEAD and not _follows(step, area)]
     return points
+
+
+def _follows(step: Mapping[str, Any], area: Mapping[str, Any]) -> bool:
+    """Whether a step is not done for the sake of a finding beside it (engine.sort_out begins its reason with the id)."""
+    held = step["status"] == "blocked" and any(
+        step["detail"].startswith(row["id"] + ": ") for row in area["findings"] if row["level"] == "block"
+    )
+    return held or step["status"] == "skipped"
 
 
 def areas_by_urgency(document: Document) -> List[Tuple[str, Document]]:
@@ -414,25 +425,39 @@ def label(name: str) -> str:
 
 
 def headline(document: Document) -> str:
-    """What is the matter with a host, in one sentence."""
+    """What is the matter with a host, in one sentence, and how much more there is."""
+    words = cause(document)
+    more = len(open_points(document)) - 1
+    if document["state"] in GOOD_STATES or more <= 0 or any(map(_is_of_host, document["findings"])):
+        return words
+    return "%s (and %d more)" % (words, more)
+
+
+def _is_of_host(finding: Mapping[str, Any]) -> bool:
+    return finding["level"] != "info"
+
+
+def cause(document: Document) -> str:
+    """What is the matter with a host, in one sentence: equal for hosts that ail from the same."""
     for finding in document["findings"]:
         if _state_of_host_finding(finding) == document["state"]:
             return _sentence("", finding)
     state = document["state"]
     worst_areas = [(name, area) for name, area in areas_by_urgency(document) if area["state"] == state]
     if state == "compliant":
-        warnings = len(open_points(document))
-        words = "as wanted" + (", with %s" % _many(warnings, "warning") if warnings else "")
+        warnings = open_points(document)
+        words = "as wanted"
+        if warnings:
+            words += ", with %s: %s" % (_many(len(warnings), "warning"), _sentence(*warnings[0]))
         return words if document["areas"] else "nothing was looked at"
     if state == "changed":
         count = sum(step["status"] == "applied" for _name, area in worst_areas for step in area["steps"])
         return "%s done, and as wanted now" % _many(count, "change")
     for name, area in worst_areas:
-        rows = [row for row in _worst_first(area["findings"]) if _speaks_for(row, state)]
+        rows = _reasons(area, state)
         rows += [step for step in area["steps"] if step["status"] in AHEAD + ("failed", "stuck")]
         if rows:
-            more = len(open_points(document)) - 1
-            return _sentence(name, rows[0]) + (" (and %d more)" % more if more > 0 else "")
+            return _sentence(name, rows[0])
     return ", ".join(label(name) for name, _area in worst_areas)
 
 
@@ -453,13 +478,20 @@ def next_step(document: Document) -> str:
             count, "setting becomes", "settings become"
         )
     for _name, area in areas:
-        for row in _worst_first(area["findings"]):
-            if row["fix"] and _speaks_for(row, state):
+        for row in _reasons(area, state):
+            if row["fix"]:
                 return str(row["fix"])
         for step in area["steps"]:
             if step["status"] in ("blocked", "failed", "stuck") and step["detail"]:
                 return str(step["detail"])
     return "see its page section"
+
+
+def _reasons(area: Mapping[str, Any], state: str) -> List[Mapping[str, Any]]:
+    """Findings that can be the reason for the state of an area, the worst first."""
+    rows = _worst_first(area["findings"])
+    # What holds steps back makes the area blocked, also where it is that something could not be seen.
+    return [row for row in rows if _speaks_for(row, state) or (state == "blocked" and row["level"] == "block")]
 
 
 def _worst_first(findings: Iterable[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
@@ -497,6 +529,12 @@ def _sentence(area: str, row: Mapping[str, Any]) -> str:
         return "%s: %s" % (row["subject"], in_words(row["observed"]))
     if row["id"].startswith("fleet."):
         return "%s: %s" % (row["id"].split(".", 1)[1].replace("-", " "), unknown_reason(row["observed"]) or row["why"])
+    if row["id"] in ("engine.step-refused", "engine.not-confirmed"):
+        # What the host said is the reason; that the run put things back is the state's own word.
+        verb = (
+            "the host refused it" if row["id"] == "engine.step-refused" else "the host did not take it, it still shows"
+        )
+        return "%s%s: %s: %s" % (where, row["subject"], verb, in_words(row["observed"]))
     return "%s%s: %s" % (where, row["subject"], row["why"])
 
 
@@ -513,7 +551,7 @@ def count_done(document: Document) -> int:
 
 
 def mode_words(mode: str, count: int) -> str:
-    """What a run did, from its mode and the number of changes that it made."""
+    """What a run did to a host, from its mode and the number of changes that it made."""
     if mode in ("audit", "check"):
         return "audited, nothing changed" if mode == "audit" else "dry run, nothing changed"
     return "%s, %s" % (
@@ -522,18 +560,41 @@ def mode_words(mode: str, count: int) -> str:
     )
 
 
+# What a playbook of ours is for: a host in order tells an apply from an audit by nothing.
+PLAYBOOKS = {
+    "site.yml": "applied",
+    "audit.yml": "audited",
+    "adopt.yml": "written down",
+    "accept.yml": "compared with the order",
+    "revert.yml": "reverted",
+}
+
+
+def run_words(playbook: str, is_check: bool, mode: str, count: int) -> str:
+    """What a run did, in the words of what people started."""
+    verb = PLAYBOOKS.get(playbook)
+    if verb is None:
+        return mode_words("check" if is_check else mode, count)
+    if is_check and verb in ("applied", "reverted"):
+        return "dry run, nothing changed" if verb == "applied" else "dry run of a revert, nothing changed"
+    return "%s, %s" % (verb, _many(count, "change") if count else "nothing changed")
+
+
 def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mapping[str, str]) -> Document:
     """What ``run.json`` holds: the run, and each host in a line, worst first."""
     ordered = by_urgency(documents)
+    mode = max((d["mode"] for d in documents), key=MODES.index, default="audit")
+    changes = sum(count_done(document) for document in documents)
     return {
         "format": FORMAT,
         "run": run.get("run", ""),
         "started": run.get("started"),
         "finished": run.get("finished"),
         "playbook": run.get("playbook", ""),
-        "mode": max((d["mode"] for d in documents), key=MODES.index, default="audit"),
+        "mode": mode,
+        "did": run_words(run.get("playbook", ""), bool(run.get("check")), mode, changes),
         "counts": count_states(documents),
-        "changes": sum(count_done(document) for document in documents),
+        "changes": changes,
         "hosts": [
             {
                 "host": document["host"],
@@ -542,33 +603,10 @@ def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mappin
                 "mode": document["mode"],
                 "areas": {name: area["state"] for name, area in document["areas"].items()},
                 "headline": one_line(headline(document), 400),
+                "cause": one_line(cause(document), 400),
+                "warnings": len(open_points(document)) if document["state"] in GOOD_STATES else 0,
                 "next": one_line(next_step(document), 400),
             }
             for document in ordered
         ],
     }
-
-
-def console_lines(run: Mapping[str, Any], limit: int = 20) -> List[Tuple[str, str]]:
-    """The end of a run for a terminal, from its summary: pairs of a state ("" for plain) and a line."""
-    hosts = run["hosts"]
-    counts = ", ".join("%d %s" % (count, label(state)) for state, count in run["counts"].items())
-    lines = [
-        ("", "%s, %s: %s" % (_many(len(hosts), "host"), mode_words(run["mode"], run["changes"]), counts or "none"))
-    ]
-    bad = [host for host in hosts if host["state"] not in GOOD_STATES]
-    width = min(max((len(visible(host["host"])) for host in bad[:limit]), default=0), 32)
-    for host in bad[:limit]:
-        name = one_line(host["host"], 32).ljust(width)
-        lines.append((host["state"], "  %-14s %s  %s" % (label(host["state"]), name, one_line(host["headline"], 160))))
-        if host["next"]:
-            lines.append(("", "  %-14s %s  to do: %s" % ("", " " * width, one_line(host["next"], 200))))
-    if len(bad) > limit:
-        rest: Dict[str, int] = {}
-        for host in bad[limit:]:
-            rest[host["state"]] = rest.get(host["state"], 0) + 1
-        words = ", ".join("%d %s" % (count, label(state)) for state, count in rest.items())
-        lines.append(
-            ("", "  and %d more that are not as wanted (%s); the page has them all" % (len(bad) - limit, words))
-        )
-    return lines
