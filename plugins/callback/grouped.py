@@ -74,16 +74,18 @@ class Recorder:
         return getattr(self._real, name)
 
 
-class CallbackModule(Default):  # type: ignore[misc]
+class CallbackModule(Default):
     """Ansible's default callback, with a buffer for the results of one task."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
     CALLBACK_NAME = "gpufleet.host.grouped"
 
+    _display: Any
+
     def __init__(self) -> None:
         super().__init__()
-        self._screen = self._display
+        self._screen: Any = self._display
         # Lines of hosts that are not done with the task, and groups of those that are.
         self._pending: dict[str, list[Line]] = {}
         self._groups: dict[tuple[str, ...], tuple[list[Line], list[str]]] = {}

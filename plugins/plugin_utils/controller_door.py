@@ -62,9 +62,10 @@ class ActionModule(ActionBase):
         if "report" in result and not args.get("capture"):
             # The inventory's name is what people know a host by; its own name is among the facts.
             result["report"]["host"] = variables.get("inventory_hostname", result["report"]["host"])
-        if result.get("failed") and "report" in result and variables.get("__gpufleet_defer_failures"):
-            # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work.
-            result.update(failed=False, warnings=[*result.get("warnings", []), result["msg"]])
+        if "report" in result and variables.get("__gpufleet_defer_failures"):
+            # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work. The
+            # report tells each finding once, so the areas on the way to it do not.
+            result.update(failed=False, warnings=[])
         return result
 
     def _checked(self, name: str, args: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:

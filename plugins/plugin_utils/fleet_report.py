@@ -434,7 +434,7 @@ def headline(document: Document) -> str:
 
 
 def _is_of_host(finding: Mapping[str, Any]) -> bool:
-    return finding["level"] != "info"
+    return bool(finding["level"] != "info")
 
 
 def cause(document: Document) -> str:
@@ -524,6 +524,9 @@ def _sentence(area: str, row: Mapping[str, Any]) -> str:
         if row["status"] in ("failed", "stuck") or row["kind"] == "file":
             verb = {"planned": "differs", "waits": "waits for a reboot"}.get(row["status"], row["status"])
             return "%s%s %s%s" % (where, row["target"], verb, ": " + row["detail"] if row["detail"] else "")
+        if row["kind"] != "value":
+            # Its before and after are names of states; the reason says what is to be done.
+            return "%s%s: %s" % (where, row["target"], row["detail"] or row["why"])
         return "%s%s is %s, wanted %s" % (where, row["target"], in_words(row["before"]), in_words(row["after"]))
     if row["id"] in ("fleet.task-failed", "fleet.bad-input"):
         return "%s: %s" % (row["subject"], in_words(row["observed"]))

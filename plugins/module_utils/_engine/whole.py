@@ -15,7 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from .engine import Area, run_area
 from .host import Host
 from .journal import Journal
-from .values import BadWant, Finding, Report, readable
+from .values import BadWant, Finding, Report, StepResult, readable
 
 
 def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -72,34 +72,39 @@ def to_apply(areas: Iterable[Area], reports: Mapping[str, Report]) -> List[str]:
 
 
 def summary(reports: Mapping[str, Report], limit: int = 20) -> str:
-    """What is not as wanted, a line each, for a terminal."""
+    """What is not as wanted, a line each, for a terminal: causes first, and what follows from them counted."""
     rows: List[str] = []
     for name, report in reports.items():
         if report.state == "compliant":
             continue
-        rows.append("%s is %s" % (name, report.state))
-        rows += [
-            "  %s: %s: %r -> %r%s"
-            % (r.status, r.step.target, _short(r.step.before), _short(r.step.after), _because(r.detail))
-            for r in report.steps
-        ]
-        rows += [
-            "  %s: %s: expected %s, observed %s; to do: %s" % (f.id, f.subject, f.expected, f.observed, f.fix)
-            for f in report.findings
-            if f.level != "info"
-        ]
+        rows.append("%s is %s" % (name, report.state.replace("_", " ")))
+        rows += ["  %s: %s; to do: %s" % (f.subject, f.why, f.fix) for f in report.findings if f.level != "info"]
+        ids = [f.id + ": " for f in report.findings if f.level == "block"]
+        held = [r for r in report.steps if r.status == "skipped" or r.detail.startswith(tuple(ids))]
+        rows += ["  %s" % _in_words(r) for r in report.steps if r not in held]
+        if held:
+            rows.append("  %d %s for it" % (len(held), "step waits" if len(held) == 1 else "steps wait"))
     more = ["  and %d more lines in the report" % (len(rows) - limit)] if len(rows) > limit else []
     return str(readable("\n".join(rows[:limit] + more)))
 
 
-def _because(detail: str) -> str:
-    return " (%s)" % detail if detail else ""
+def _in_words(result: StepResult) -> str:
+    """A step as people say it: where it stands, and why where it was not done."""
+    step = result.step
+    if step.kind == "file":
+        words = "is missing" if step.before is None else "is to go" if step.after is None else "differs"
+    elif step.kind == "value":
+        words = "is %s, wanted %s" % (_one_line(step.before), _one_line(step.after))
+    else:
+        return "%s: %s" % (step.target, result.detail or step.why)
+    return "%s %s%s" % (step.target, words, ": " + result.detail if result.detail else "")
 
 
-def _short(value: Any) -> Any:
-    if isinstance(value, str) and ("\n" in value.strip() or len(value) > 60):
-        return "%d lines" % len(value.splitlines())
-    return value.strip() if isinstance(value, str) else value
+def _one_line(value: Any) -> str:
+    if value is None:
+        return "not there"
+    text = " ".join(str(value).split())
+    return text if len(text) <= 60 else text[:59] + "\u2026"
 
 
 def _bug(area: Area, error: Exception) -> Finding:

@@ -64,3 +64,27 @@ def test_an_area_that_fails_in_itself_says_what_and_where_and_shows_no_source(tm
     assert "%s (" % said in finding.why
     assert "(observe of _engine/test_whole.py, line " in finding.why
     assert "raise " not in finding.why and "/unit/" not in finding.why
+
+
+def test_the_summary_tells_a_cause_once_and_counts_what_follows() -> None:
+    file = Step("f", "file", "/etc/x", None, "a\nb\n", "w", "s")
+    value = Step("v", "value", "/sys/x", None, "none", "w", "s")
+    run = Step("r", "run", "udev rules", "old", "new", "udev reads its rules again", "s", argv=("udevadm",))
+    cause = Finding(
+        "x.no-cpuset", "block", "/sys/fs/cgroup", "cpuset", "", "no slice can be bound", "boot with cgroup v2", "s"
+    )
+    held = [
+        StepResult(file, "blocked", "x.no-cpuset: no slice can be bound"),
+        StepResult(run, "skipped", "needs step f"),
+    ]
+    free = [StepResult(value, "planned"), StepResult(run, "planned"), StepResult(file, "planned")]
+    text = whole.summary({"a": Report("blocked", tuple(held), (cause,)), "b": Report("drifted", tuple(free))})
+    assert text.splitlines() == [
+        "a is blocked",
+        "  /sys/fs/cgroup: no slice can be bound; to do: boot with cgroup v2",
+        "  2 steps wait for it",
+        "b is drifted",
+        "  /sys/x is not there, wanted none",
+        "  udev rules: udev reads its rules again",
+        "  /etc/x is missing",
+    ]
