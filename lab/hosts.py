@@ -76,6 +76,10 @@ REFUSALS: Mapping[str, int] = {
     "ZFS": 512,
     "MOUNTED": 512,
     "DMHELD": 512,
+    "RANDOM": 512,
+    "TAR": 512,
+    "SPDK": 512,
+    "WIPED": 512,
     "BLANK": 1024,
     "SMALL": 64,
 }

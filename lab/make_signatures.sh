@@ -10,6 +10,9 @@ ids=/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_REFUSE
 # Whether a disk carries something already.
 has() { blkid -p "$1" >/dev/null 2>&1; }
 
+# Whether there is anything at all in its first MiB: some disks have no signature that blkid knows.
+written() { [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" -ne 0 ]; }
+
 # Write bytes given in printf's notation: bytes DISK OFFSET TEXT
 # shellcheck disable=SC2059
 bytes() { printf -- "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
@@ -54,8 +57,23 @@ make_dmheld() {
         dmsetup create refuse-held --table "0 $(blockdev --getsz "$1") linear $1 0"
 }
 
+# No signature, and yet not blank: plain dm-crypt looks like RANDOM.
+make_unsigned() {
+    written "$2" && return
+    case $1 in
+        RANDOM) dd if=/dev/urandom of="$2" bs=1M count=4 status=none ;;
+        TAR) tar -cf "$2" -C /etc hostname os-release ;;
+        SPDK) bytes "$2" 0 'SPDKBLOB\003' ;;
+        WIPED)
+            mkfs.ext4 -q "$2"
+            dd if=/dev/zero of="$2" bs=4096 count=1 conv=notrunc status=none
+            ;;
+    esac
+}
+
 make() {
     case $1 in
+        RANDOM | TAR | SPDK | WIPED) make_unsigned "$1" "$2"; return ;;
         MOUNTED) make_mounted "$2"; return ;;
         DMHELD) make_dmheld "$2"; return ;;
         BLANK | SMALL) return ;;
@@ -78,7 +96,7 @@ make() {
 }
 
 udevadm settle
-for kind in EXT4 XFS BTRFS VFAT SWAP LVM MD GPT MBR LUKS BITLOCKER ZFS MOUNTED DMHELD BLANK SMALL; do
+for kind in EXT4 XFS BTRFS VFAT SWAP LVM MD GPT MBR LUKS BITLOCKER ZFS MOUNTED DMHELD RANDOM TAR SPDK WIPED BLANK SMALL; do
     make "$kind" "$ids-$kind" >&2
     echo "$ids-$kind $(echo "$kind" | tr '[:upper:]' '[:lower:]')"
 done

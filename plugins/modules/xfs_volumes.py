@@ -13,7 +13,7 @@ description:
   - Takes disks that are named by a stable id to a mounted XFS filesystem, with an md RAID below it where that is wanted,
     and keeps the mount options both live and in fstab or in a mount unit.
   - Nothing is ever made on a device that carries a signature, is mounted, is swap, is held by anything, backs the root,
-    or cannot be seen clearly. C(mkfs.xfs) and C(mdadm) are never forced.
+    or cannot be seen clearly, nor on one that reads as data where O(volumes[].overwrite_serials) does not name it. C(mkfs.xfs) and C(mdadm) are never forced.
   - A geometry that is not as wanted is reported and never changed. A missing disk blocks its own volume only.
 extends_documentation_fragment:
   - gpufleet.host.area
@@ -56,6 +56,14 @@ options:
             type: str
             choices: ['1.0', '1.1', '1.2']
             default: '1.2'
+      overwrite_serials:
+        description:
+          - Serial number or WWN of each of the disks, exactly as the live disk has it, of a volume whose disks carry no known
+            signature and read as data all the same. It says that this data may be overwritten. For an array all members are named.
+          - It never counts for a disk that carries a signature, is mounted, is swap, is held by anything, or backs the root.
+        type: list
+        elements: str
+        default: []
       min_size:
         description: The least size of each of the disks, such as V(3t); a smaller one is probably not the one that was meant.
         type: str

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A host with disks: sysfs, udev's links, mountinfo, systemd's generator, and the tools that change them.
 
-What lies on a device is a file below /fake/disk (none for a blank one), what is mounted one below
-/fake/mounts, so that all of it survives the death of a process.
+What lies on a device is a file below /fake/disk (none for a blank one), or below /fake/raw where it carries no
+signature, what is mounted one below /fake/mounts, so that all of it survives the death of a process.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class DiskHost(FakeHost):
 
     def commands(self) -> dict[str, Program]:
         names = ("blkid", "wipefs", "mkfs.xfs", "mdadm", "mount", "umount", "mkdir", "rmdir", "systemctl")
-        names += ("sh", "xfs_spaceman", "xfs_db", "xfs_growfs")
-        return {name: getattr(self, "_" + name.replace(".", "_")) for name in names}
+        names += ("sh", "xfs_spaceman", "xfs_db", "xfs_growfs", "gpufleet-samples")
+        return {name: getattr(self, "_" + re.sub("[.-]", "_", name)) for name in names}
 
     # Setting up
 
@@ -111,6 +111,13 @@ class DiskHost(FakeHost):
         self.put("/fake/mounts/" + path.strip("/").replace("/", "-"), json.dumps(mount, sort_keys=True))
 
     # Programs
+
+    def _gpufleet_samples(self, argv: Sequence[str], stdin: str) -> Result:
+        raw = self._text("/fake/raw/" + self.name_of(argv[-1]))
+        found: dict[str, Any] = {"blank": not raw, "samples": 550, "read_bytes": 56 << 20}
+        if raw:
+            found.update(at=512, bytes="75 73 74", like=raw)
+        return Result(int(bool(raw)), json.dumps(found), "%s reads as data: %s" % (argv[-1], raw) if raw else "")
 
     def _blkid(self, argv: Sequence[str], stdin: str) -> Result:
         content = self.content(self.name_of(argv[-1]))

@@ -35,6 +35,11 @@ REASONS = {
     "ZFS": "zfs_member",
     "MOUNTED": "/mnt/refuse-mounted",
     "DMHELD": "dm-",
+    # Without any signature, and yet not blank.
+    "RANDOM": "at 0x0: ",
+    "TAR": "looks like a tar archive",
+    "SPDK": "looks like an SPDK blobstore",
+    "WIPED": "reads as data at 0x",
     "SMALL": "",
 }
 

@@ -31,6 +31,7 @@ SPEC: Dict[str, Any] = {
                     "metadata": {"type": "str", "choices": ["1.0", "1.1", "1.2"], "default": "1.2"},
                 },
             },
+            "overwrite_serials": {"type": "list", "elements": "str", "default": []},
             "min_size": {"type": "str"},
             "log_size": {"type": "str", "default": "128m"},
             "agcount": {"type": "int", "default": 32},

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .host import Hands, Host, MemoHost
 from .journal import Entry, Journal, changes, originals
-from .values import RISKS, Finding, Report, Step, StepResult, Text, Unknown, worst
+from .values import RISKS, SAMPLES_DEADLINE_S, Finding, Report, Step, StepResult, Text, Unknown, worst
 
 # A whole observation: far more than the sum of sane probes, far less than an operator's patience.
 OBSERVE_DEADLINE_S = 120.0
@@ -244,10 +244,16 @@ def apply_step(step: Step, hands: Hands) -> None:
         for path, text in step.then:
             hands.set_value(path, text)
     elif step.kind == "run":
-        result = hands.execute(step.argv, step.stdin, step.deadline_s)
-        if not result.ok:
-            said = (result.stderr or result.stdout).strip().splitlines()
-            raise OSError("%s: %s" % (" ".join(step.argv), result.unknown or " ".join(said[-3:]) or result.rc))
+        for check in step.checks:
+            _execute(hands, check, "", SAMPLES_DEADLINE_S)
+        _execute(hands, step.argv, step.stdin, step.deadline_s)
+
+
+def _execute(hands: Hands, argv: Sequence[str], stdin: str, deadline_s: float) -> None:
+    result = hands.execute(argv, stdin, deadline_s)
+    if not result.ok:
+        said = (result.stderr or result.stdout).strip().splitlines()
+        raise OSError("%s: %s" % (" ".join(argv), result.unknown or " ".join(said[-3:]) or result.rc))
 
 
 def _apply(

@@ -17,6 +17,10 @@ RISKS = ("safe", "disruptive", "destructive")
 NEEDS = ("nothing", "reload", "restart", "remount", "reboot", "drain")
 LEVELS = ("info", "warn", "fail", "block")
 
+# A program of our own that a host runs like any other (samples.py): whether a device reads as zeros.
+SAMPLES = "gpufleet-samples"
+SAMPLES_DEADLINE_S = 30.0
+
 # From best to worst: the state of a host is the worst of its areas.
 STATES = (
     "compliant",
@@ -86,6 +90,7 @@ class Step:
     ========  =========================================  ==========================================
 
     ``argv`` is the command of a ``run`` step, with ``stdin`` as its input and ``deadline_s`` seconds.
+    ``checks`` are commands that have to succeed right before it: what was seen must still be true.
     ``undo`` is the reverse step; for ``file`` and ``value`` the engine derives it from ``before``.
     ``then`` are further (path, text) values that a ``value`` step writes after its own: what the write resets.
     ``disk`` is the name below /dev/disk/by-id of the disk whose kernel name stands in ``target``, where there is
@@ -111,6 +116,7 @@ class Step:
     requires: Tuple[str, ...] = ()
     then: Tuple[Tuple[str, str], ...] = ()
     disk: str = ""
+    checks: Tuple[Tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in ("file", "value", "run", "reboot"):
@@ -150,6 +156,8 @@ class Step:
             data["argv"] = list(self.argv)
             data["stdin"] = self.stdin
             data["deadline_s"] = self.deadline_s
+        if self.checks:
+            data["checks"] = [list(argv) for argv in self.checks]
         return data
 
     @staticmethod
@@ -172,6 +180,7 @@ class Step:
             requires=tuple(data.get("requires", ())),
             then=tuple((path, text) for path, text in data.get("then", ())),
             disk=data.get("disk", ""),
+            checks=tuple(tuple(argv) for argv in data.get("checks", ())),
         )
 
 

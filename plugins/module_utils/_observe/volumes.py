@@ -15,8 +15,8 @@ from dataclasses import asdict
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .._engine.host import Host
-from .._engine.values import Text, Unknown, as_unknown
-from . import block, md, mounts, signatures, xfs
+from .._engine.values import Text, Unknown, as_unknown, lines
+from . import blank, block, md, mounts, signatures, xfs
 
 SECTOR_BYTES = block.SECTOR_BYTES
 _BY_ID = "/dev/disk/by-id/"
@@ -43,6 +43,7 @@ def shared(host: Host) -> Dict[str, Any]:
         "swaps": mounts.parse_swaps(host.read("/proc/swaps")),
         "root": _backing(host, mounted),
         "fstab": unseen or host.read("/etc/fstab"),
+        "crypttab": host.read("/etc/crypttab"),
         "mdadm_conf": {"path": conf, "text": unseen or host.read(conf)},
         "has_systemd": host.exists("/run/systemd/system"),
         "has_mdadm": any(host.exists(folder + "/mdadm") for folder in ("/usr/sbin", "/sbin")),
@@ -61,6 +62,7 @@ def volume(host: Host, common: Mapping[str, Any], wanted: Mapping[str, Any], uni
         "array": array,
         "target": {key: target[key] for key in ("name", "node", "path", "number", "size")} if target else None,
         "signatures": None,
+        "content": None,
         "geometry": None,
         "cut_off": False,
         "uuid_holder": _name(host.readlink("/dev/disk/by-uuid/%s" % uuid)) if isinstance(uuid, str) else None,
@@ -92,7 +94,10 @@ def device(host: Host, common: Mapping[str, Any], given: str) -> Dict[str, Any]:
         "path": _stable_path(host, given) or "/dev/%s" % name,
         "number": number,
         "size": _bytes(host.read(base + "/size")) if number else None,
+        "serials": _serials(host, number),
+        "named_in": _named_in(host, common, name) if number and name else [],
         "signatures": None,
+        "content": None,
     }
     seen.update(
         _uses(host, common, seen)
@@ -192,10 +197,13 @@ def _look_inside(host: Host, seen: Dict[str, Any], path: str) -> None:
     for one in seen["devices"]:
         if one["name"]:
             one["signatures"] = listed(signatures.signatures(host, one["node"]))
+            is_used = any(one[use] for use in ("holders", "partitions", "mounted_at", "swap", "root"))
+            one["content"] = None if is_used else _content(host, one["signatures"], one["node"])
     if not target:
         return
     if seen["array"]:
         seen["signatures"] = listed(signatures.signatures(host, target["node"]))
+        seen["content"] = _content(host, seen["signatures"], target["node"])
     else:
         seen["signatures"] = seen["devices"][0]["signatures"]
     found = seen["signatures"]
@@ -203,6 +211,18 @@ def _look_inside(host: Host, seen: Dict[str, Any], path: str) -> None:
         found_geometry = xfs.device_geometry(host, target["node"])
         seen["cut_off"] = found_geometry == Unknown(xfs.CUT_OFF)
         seen["geometry"] = _geometry(found_geometry)
+
+
+def _content(host: Host, found: Any, node: str) -> Any:
+    """What a device without a signature holds; one that has any is refused anyway."""
+    return blank.content(host, node) if found == [] else None
+
+
+def _serials(host: Host, number: str) -> List[str]:
+    """What identifies a device itself, as udev has it of the device: its serial number in both forms, and its WWN."""
+    properties, _links = block.parse_udev_data(host.read("/run/udev/data/b" + number) if number else None)
+    found = [properties.get(key, "") for key in ("ID_SERIAL_SHORT", "ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN")]
+    return [serial for number, serial in enumerate(found) if serial and serial not in found[:number]]
 
 
 def _geometry(found: Union[xfs.Geometry, Unknown]) -> Any:
@@ -312,6 +332,17 @@ def _fstab_lines(
             about = asdict(line)
             found.append(dict(about, options=list(line.options), is_target=is_target))
     return found
+
+
+def _named_in(host: Host, common: Mapping[str, Any], name: str) -> List[str]:
+    """Lines of fstab and crypttab that mean a device: somebody uses it, though nothing may show it now."""
+    rows = [("/etc/fstab:%d" % line.number, line.spec) for line in mounts.parse_fstab(common["fstab"]) if line.spec]
+    if isinstance(common["crypttab"], Unknown):
+        return ["/etc/crypttab, perhaps: %s" % common["crypttab"].reason]
+    for number, text in enumerate(lines(common["crypttab"]), 1):
+        words = text.split()
+        rows += [("/etc/crypttab:%d" % number, words[1])] if len(words) > 1 and not words[0].startswith("#") else []
+    return [place for place, spec in rows if _spec_name(host, spec) == name]
 
 
 def _spec_name(host: Host, spec: str) -> str:

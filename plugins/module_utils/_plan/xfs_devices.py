@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 from .._engine.units import format_size_for_people, parse_size
 from .._engine.values import Finding, Unknown, as_unknown
+from . import xfs_blank
 from .xfs_identity import are_members_of_ours, block, is_made, is_our_array
 from .xfs_limits import geometry_refusals, tool_refusals
 from .xfs_places import cut_off, misplaced
@@ -46,7 +47,10 @@ def refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: Mapping[s
         return misplaced(volume, seen) + cut_off(volume, seen)
     for number, one in enumerate(seen["devices"]):
         own_array = bool(seen["array"]) and is_our_array(volume, seen, have)
-        findings += [_device_finding(volume, one, *row) for row in _speaks_against(volume, one, own_array, have)[:1]]
+        rows = _speaks_against(volume, one, own_array, have)[:1]
+        if not rows and not own_array:
+            rows = xfs_blank.refusals(volume, seen, one)
+        findings += [_device_finding(volume, one, *row) for row in rows]
         findings += _too_small(volume, one, number)
     if findings:
         return findings
@@ -227,6 +231,9 @@ def _target_refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: M
                 "look at it with blkid -p " + target["node"],
             )
         )
+    elif seen["array"]:
+        rows = xfs_blank.refusals(volume, seen, {"node": target["node"], "content": seen["content"]})
+        findings += [block(volume, name, target["node"], *row) for name, *row in rows]
     return findings
 
 

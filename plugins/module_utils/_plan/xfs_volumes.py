@@ -10,11 +10,12 @@ kept apart from one that is yet to be made, so that a missing consent to mkfs ho
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._engine.units import format_size
 from .._engine.values import Finding, Step, Unknown
-from . import xfs_commands, xfs_devices, xfs_files, xfs_findings, xfs_mounts, xfs_options, xfs_wants
+from . import xfs_blank, xfs_commands, xfs_devices, xfs_files, xfs_findings, xfs_mounts, xfs_options, xfs_wants
 from .xfs_identity import expected_uuid, is_made
 from .xfs_limits import kernel_refusals
 
@@ -107,27 +108,24 @@ def _make(volume: Volume, seen: Mapping[str, Any], have: Mapping[str, Any]) -> L
     """The array and the filesystem.  They have no undo: what they made stays, and the next run goes on from it."""
     uuid = str(expected_uuid(volume, have, "filesystem"))
     steps: List[Step] = []
+    held = xfs_blank.state(volume, seen)
     node = seen["target"]["path"] if seen["target"] else xfs_commands.array_node(volume)
     if volume.get("raid") and not seen["array"]:
-        argv = xfs_commands.mdadm_argv(
-            volume, _array_digits(volume, have, mdadm=True), [one["path"] for one in seen["devices"]]
+        paths = [one["path"] for one in seen["devices"]]
+        argv = xfs_commands.mdadm_argv(volume, _array_digits(volume, have, mdadm=True), paths)
+        why = "RAID %d over %d devices, unused and %s" % (volume["raid"]["level"], len(paths), held)
+        step = xfs_mounts.run_step(
+            volume, "array", node, "no array", " ".join(argv[3:5]), argv, why, "mdadm(8)", "destructive"
         )
-        why = "RAID %d over %d devices that are all blank and unused" % (volume["raid"]["level"], len(seen["devices"]))
-        steps.append(
-            xfs_mounts.run_step(
-                volume, "array", node, "no array", " ".join(argv[3:5]), argv, why, "mdadm(8)", "destructive"
-            )
-        )
+        steps.append(replace(step, checks=xfs_blank.checks(volume, seen, paths)))
     argv = xfs_commands.mkfs_argv(volume, uuid, node, seen["array"])
-    why = "the device is blank; the geometry cannot be changed later"
+    why = "the device is %s; the geometry cannot be changed later" % held
     required = tuple(step.id for step in steps)
     deadline = MKFS_DEADLINE_S
-    return [
-        *steps,
-        xfs_mounts.run_step(
-            volume, "mkfs", node, "blank", "xfs " + uuid, argv, why, xfs_wants.MKFS, "destructive", required, deadline
-        ),
-    ]
+    step = xfs_mounts.run_step(
+        volume, "mkfs", node, held, "xfs " + uuid, argv, why, xfs_wants.MKFS, "destructive", required, deadline
+    )
+    return [*steps, replace(step, checks=xfs_blank.checks(volume, seen, [node]))]
 
 
 def _keep(

@@ -62,6 +62,7 @@ def check_want(want: Mapping[str, Any]) -> None:
             )
         names[volume["name"]] = index
         _check_devices(place, volume, devices)
+        _check_serials(place, volume)
         _check_mount_point(place, volume, want["volumes"][:index])
         _check_raid(place, volume)
         _check_geometry(place, volume)
@@ -82,6 +83,13 @@ def _check_devices(place: str, volume: Mapping[str, Any], taken: Dict[str, str])
         if bare_id(device) in taken:
             raise BadWant(where, device, "a device once (it is %s too)" % taken[bare_id(device)])
         taken[bare_id(device)] = where
+
+
+def _check_serials(place: str, volume: Mapping[str, Any]) -> None:
+    for number, serial in enumerate(volume.get("overwrite_serials") or []):
+        if not serial.strip() or "/" in serial or _KERNEL_NAME.match(serial):
+            allowed = "the serial number or WWN of a disk as udevadm info shows it (ID_SERIAL_SHORT, ID_SERIAL, ID_WWN)"
+            raise BadWant("%s.overwrite_serials[%d]" % (place, number), serial, allowed)
 
 
 def _check_mount_point(place: str, volume: Mapping[str, Any], others: List[Mapping[str, Any]]) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from proof import Case, planned, prove_converges, prove_reverts, prove_rolls_bac
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.xfs_volumes import AREA, SPEC
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, Result
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, LiveHost, Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, Unknown
 from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_commands, xfs_limits
 
@@ -74,6 +76,8 @@ def changed(root: Path, to: dict[str, Any]) -> Quiet:
             about.get("uuid"), about.get("uuid")
         )
         host.store(name, {key: value for key, value in about.items() if value is not None})
+    for name, like in to.get("raw", {}).items():
+        host.put("/fake/raw/" + name, like)
     for path, row in to.get("mounted", {}).items():
         host.mounted(path, row[0], row[1:])
     for path in to.get("unmounted", []):
@@ -112,6 +116,8 @@ def test_plan_and_judge(row: dict[str, Any], tmp_path: Path) -> None:
     assert found == [text.replace('"', "") for text in row.get("findings", [])]
     for text in row.get("says", []):
         assert any(text in str(finding.observed) for finding in seen.findings), [f.observed for f in seen.findings]
+    for text in row.get("fixes", []):
+        assert any(text in finding.fix for finding in seen.findings), [f.fix for f in seen.findings]
     assert host.tree() == before
 
 
@@ -410,3 +416,128 @@ def test_no_junk_from_a_tool_formats_or_raises(tmp_path: Path, tool: str, junk: 
     host.store("nvme0n1", {"kind": "ext4"})
     report = engine.run_area(AREA, want(SCRATCH, DATA), host, mode="audit")
     assert "volume.data.mkfs" not in [r.step.id for r in report.steps]
+
+
+# Data without a signature
+
+
+def test_data_that_comes_after_the_plan_is_seen_right_before_mkfs(tmp_path: Path) -> None:
+    host = changed(tmp_path, {})
+    case = Case(AREA, want({}), lambda _root: host, DiskHost)
+    kept = host.run
+
+    def run(argv: Any, deadline_s: float = 10.0) -> Result:
+        result = kept(argv, deadline_s)
+        if argv[0] == "gpufleet-samples":
+            host.put("/fake/raw/nvme0n1", "looks random")
+        return result
+
+    setattr(host, "run", run)  # noqa: B010
+    report = case.apply(host)
+    # Not rolled back, since what is there now is not what was there before.
+    assert report.state == "failed"
+    [finding] = [one for one in report.findings if one.id == "engine.step-refused"]
+    assert "gpufleet-samples" in str(finding.observed)
+    assert "reads as data: looks random" in str(finding.observed)
+    assert host.content("nvme0n1") is None
+
+
+@pytest.mark.parametrize("kind", ["array", "mkfs"])
+def test_every_member_is_looked_at_right_before_it_is_written_to(tmp_path: Path, kind: str) -> None:
+    report = Case(AREA, want(STRIPED), lambda _root: changed(tmp_path, {}), DiskHost).check(changed(tmp_path, {}))
+    [step] = [step for step in planned(report) if step.id == "volume.data." + kind]
+    members = ["/dev/disk/by-id/nvme-QEMU_S0", "/dev/nvme1n1"]
+    assert step.checks == tuple(
+        ("gpufleet-samples", path) for path in {"array": members, "mkfs": ["/dev/md/gf-data"]}[kind]
+    )
+
+
+def test_what_is_given_up_by_serial_number_is_overwritten(tmp_path: Path) -> None:
+    raw = {"raw": {"nvme0n1": "looks random"}}
+
+    def setup(root: Path) -> DiskHost:
+        return changed(root, raw)
+
+    case = Case(AREA, want({"overwrite_serials": ["S0"]}), setup, DiskHost)
+    [step] = [step for step in planned(case.check(setup(tmp_path / "seen"))) if step.id == "volume.data.mkfs"]
+    assert (step.before, step.checks) == ("given up by serial number", ())
+    prove_converges(case, tmp_path / "run")
+
+
+class RealTools(DiskHost):
+    """Real devices behind fake sysfs: the tools that look are real, those that make are not."""
+
+    def run(self, argv: Any, deadline_s: float = 10.0) -> Result:
+        if argv[0] in ("wipefs", "blkid", "gpufleet-samples"):
+            return LiveHost().run(argv, deadline_s)
+        return super().run(argv, deadline_s)
+
+    def execute(self, argv: Any, stdin: str, deadline_s: float) -> Result:
+        return self.run(argv) if argv[0] == "gpufleet-samples" else super().execute(argv, stdin, deadline_s)
+
+
+def fill(image: Path, kind: str) -> None:
+    with image.open("wb") as file:
+        file.truncate(512 << 20)
+        if kind in ("random", "LUKS"):
+            file.write({"random": os.urandom(4 << 20), "LUKS": b"LUKS\xba\xbe\x00\x02" + bytes(4088)}[kind])
+    if kind == "tar":
+        with image.open("r+b") as file, tarfile.open(fileobj=file, mode="w") as archive:
+            archive.add(__file__, "data")
+    if kind.startswith("ext4"):
+        subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    if kind == "ext4, wiped":
+        with image.open("r+b") as file:
+            file.write(bytes(4096))
+
+
+def head(image: Path) -> bytes:
+    with image.open("rb") as file:
+        return file.read(16 << 20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "finding", "acknowledged"),
+    [
+        ("zeros", "", True),
+        ("random", "xfs.device-data", True),
+        ("tar", "xfs.device-data", True),
+        ("ext4, wiped", "xfs.device-data", True),
+        ("ext4", "xfs.device-signature", False),
+        ("LUKS", "xfs.device-signature", False),
+    ],
+)
+def test_on_real_devices(tmp_path: Path, kind: str, finding: str, acknowledged: bool) -> None:
+    if os.geteuid() != 0 or not shutil.which("losetup"):
+        pytest.skip("only root makes loop devices")
+    image = tmp_path / "image"
+    fill(image, kind)
+    made = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip("no loop devices here: " + made.stderr)
+    node = made.stdout.strip()
+    try:
+        host = RealTools(tmp_path / "root")
+        make(tmp_path / "root")
+        host.add_disk(node[5:], 512 << 20, ["scsi-LOOP_L0"], "7:7")
+        os.unlink(host.root + "/dev/disk/by-id/scsi-LOOP_L0")  # so that the kernel name is what commands are given
+        mine = {"devices": ["scsi-LOOP_L0"], "agcount": 4, "log_size": "64m"}
+        before = head(image)
+        plain, given_up = (
+            engine.look(AREA, want(dict(mine, overwrite_serials=serials)), host) for serials in ([], ["L0"])
+        )
+        assert [one.id for one in plain.findings] == [finding] * bool(finding)
+        assert any(step.id == "volume.data.mkfs" for step in plain.steps) == (not finding)
+        assert any(step.id == "volume.data.mkfs" for step in given_up.steps) == acknowledged
+        # The blank one is given data after the plan was made: its own step sees it.
+        if kind == "zeros":
+            Path(node).write_bytes(b"\x01\x02")
+            report = Case(AREA, want(mine), lambda _root: host, RealTools).apply(host)
+            assert [one.id for one in report.findings] == ["xfs.device-data"]
+            [mkfs] = [step for step in plain.steps if step.id == "volume.data.mkfs"]
+            with pytest.raises(OSError, match="reads as data at 0x0: is nothing that is known here"):
+                engine.apply_step(mkfs, host)
+        else:
+            assert head(image) == before
+    finally:
+        subprocess.run(["losetup", "--detach", node], check=True)
