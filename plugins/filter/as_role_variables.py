@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, gpufleet.host contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters that turn a report into an inventory."""
+"""A filter that turns a report into variables of the roles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.plugin_utils.adopted import adopted
 
 DOCUMENTATION = r"""
 name: as_role_variables
@@ -18,7 +18,7 @@ short_description: The variables of the roles that describe what a host has now
 version_added: "0.1.0"
 description:
   - Takes the report of M(gpufleet.host.node_audit) and gives what was observed as variables of the roles.
-  - What is unknown is left out, so that nobody takes it for a wish.
+  - What is unknown is left out, so that nobody takes it for a wish, and so is what the role would refuse.
 positional: _input
 options:
   _input:
@@ -44,26 +44,10 @@ _value:
 
 def as_role_variables(report: Any) -> dict[str, Any]:
     """The observed state of each area, as variables of its role."""
-    if not isinstance(report, Mapping) or not isinstance(report.get("areas"), Mapping):
-        raise AnsibleFilterError("as_role_variables takes the report of gpufleet.host.node_audit, not %r" % (report,))
-    found: dict[str, Any] = {}
-    for name, area in report["areas"].items():
-        for option, value in area["before"].items():
-            clean = _without_unknown(value)
-            if clean is not None:
-                found["%s_%s" % (AREAS[name].role, option)] = clean
-    return found
-
-
-def _without_unknown(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        if set(value) == {"unknown"}:
-            return None
-        cleaned = {key: _without_unknown(item) for key, item in value.items()}
-        return {key: item for key, item in cleaned.items() if item is not None}
-    if isinstance(value, list):
-        return [item for item in map(_without_unknown, value) if item is not None]
-    return value
+    try:
+        return adopted(report)[0]
+    except ValueError as error:
+        raise AnsibleFilterError("as_role_variables: %s" % error) from error
 
 
 class FilterModule:
