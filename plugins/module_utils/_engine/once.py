@@ -7,9 +7,9 @@
 ``zipimport`` keeps no bytecode, and compiles twice: to answer ``get_filename`` while a module is found, and for
 ``get_code`` when it is loaded.  For all areas that is nearly half of the CPU time of an audit.
 
-The code is kept below /var/cache by the hash of its source.  It is taken only from a file that nobody but the
-account we run as can write, in a folder of which the same is true.  Where that cannot be, or
-with PYTHONDONTWRITEBYTECODE, all goes on without.
+The code is kept below /var/cache by the hash of its source, with a checksum over all of it.  It is taken only from a
+whole file that nobody but the account we run as can write, in a folder of which the same is true.  Where that cannot be,
+or with PYTHONDONTWRITEBYTECODE, all goes on without.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from typing import Any, Callable, Dict
 FOLDER = "/var/cache/gpufleet"
 # All areas have some hundred files; more than this are those of older versions.
 LIMIT_FILES = 500
+# All of them together take under 2 MB.
+LIMIT_BYTES = 32 * 1024 * 1024
+
+_READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Compiler = Callable[[str, bytes], Any]
 
@@ -67,30 +71,63 @@ def compile_once(folder: str = FOLDER) -> None:
 
 
 def _load(path: str) -> Dict[bytes, CodeType]:
+    """What is kept, or nothing where the file is damaged, or could have been written by others."""
     try:
-        if not _is_ours_alone(os.lstat(os.path.dirname(path))):
-            return {}
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        folder = _open_folder(path)
+        try:
+            fd = os.open(os.path.basename(path), _READ_ONLY | os.O_NONBLOCK, dir_fd=folder)
+        finally:
+            os.close(folder)
         with os.fdopen(fd, "rb") as file:
             found = os.fstat(fd)
-            known = marshal.loads(file.read()) if _is_ours_alone(found) and stat.S_ISREG(found.st_mode) else {}
-    except (OSError, ValueError, EOFError, TypeError):
+            is_good = _is_ours_alone(found) and stat.S_ISREG(found.st_mode) and found.st_size <= LIMIT_BYTES
+            data = file.read() if is_good else b""
+        sum_, body = data[: len(_digest(b""))], data[len(_digest(b"")) :]
+        # Not a byte that has changed is read as code: this runs as root.
+        known = marshal.loads(body) if sum_ == _digest(body) else {}
+    except Exception:  # whatever is wrong with it: it is only a cache
         return {}
     return known if isinstance(known, dict) else {}
 
 
 def _save(path: str, codes: Dict[bytes, CodeType]) -> None:
-    part = "%s.%d" % (path, os.getpid())
+    """Keep them for the next run: in one instant, and synced, so that no half of a file is ever found."""
+    name = os.path.basename(path)
+    part = "%s.%d" % (name, os.getpid())
     try:
-        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        if not _is_ours_alone(os.lstat(os.path.dirname(path))):
-            return
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(marshal.dumps(codes))
-        os.rename(part, path)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        folder = _open_folder(path)
+    except OSError:
+        return
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                body = marshal.dumps(codes)
+                file.write(_digest(body) + body)
+                file.flush()
+                os.fsync(fd)
+            os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(part, dir_fd=folder)
+            raise
     except (OSError, ValueError):
         return
+    finally:
+        os.close(folder)
+
+
+def _open_folder(path: str) -> int:
+    """The folder of a file, opened where it is ours alone."""
+    fd = os.open(os.path.dirname(path), _READ_ONLY | os.O_DIRECTORY)
+    if not _is_ours_alone(os.fstat(fd)):
+        os.close(fd)
+        raise OSError("%s can be written by others" % os.path.dirname(path))
+    return fd
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(b"gpufleet.code 1\n" + body).digest()
 
 
 def _is_ours_alone(found: os.stat_result) -> bool:
