@@ -12,6 +12,8 @@ version_added: "0.1.0"
 description:
   - Undoes one run, one area or everything, from the journal on the host, newest change first, back to the recorded originals.
   - What has no reverse, such as a filesystem that was made, stays, and the report says so. No data is ever deleted.
+  - A damaged journal fails the task, also in check mode, with what is lost of it. What the other records know is undone; what may
+    have had an older original is left as it is and named. A journal that others than root could have written is not used.
 options:
   area:
     description:
@@ -59,7 +61,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import 
     new_run_id,
     result_of,
 )
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import revert
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import journal_findings, revert
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, JournalError, Lock, Locked
 
@@ -84,6 +86,7 @@ def main() -> None:
         runs = journal.runs() if params["undo_run"] else []
         # Telling what would be undone needs no lock, and leaves none.
         with nullcontext() if module.check_mode else Lock():
+            findings = journal_findings(journal, "fail")
             reports = revert(
                 LiveHost(),
                 journal,
@@ -96,10 +99,10 @@ def main() -> None:
         module.fail_json(msg=str(error))
     except JournalError as error:
         module.fail_json(msg="%s. Nothing was undone." % error)
-    result = result_of(host_report(reports, params["run"] or new_run_id(), "revert"))
+    result = result_of(host_report(reports, params["run"] or new_run_id(), "revert", findings))
     if params["undo_run"] and params["undo_run"] not in runs:
         result["unknown_run"] = unknown_run(params["undo_run"], runs)
-    finish(module, result, reports)
+    finish(module, result, reports, findings)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from . import whole
 from .door import bad_want_message, diff_of, host_report, new_run_id
-from .engine import Area
+from .engine import Area, usable_journal
 from .host import CaptureError, CaptureHost, Host, LiveHost, MemoHost, name_of_capture, open_capture
 from .journal import Journal
 from .values import BadWant, jsonable, readable
@@ -79,9 +79,9 @@ def audit(
         except BadWant as error:
             module.fail_json(msg=bad_want_message(known[name], error))
     areas = [known[name] for name in known if name in wants]
-    journal = None if module.params["capture"] else Journal()
+    journal, findings = (None, ()) if module.params["capture"] else usable_journal(Journal())
     reports = whole.audit(areas, wants, host, module.params["allow_risk"], journal)
-    report = host_report(reports, module.params["run"] or new_run_id(), "audit")
+    report = host_report(reports, module.params["run"] or new_run_id(), "audit", findings)
     if module.params["capture"]:
         report["host"] = name_of_capture(about, module.params["capture"])
     report["taken"] = about.get("taken", report["taken"])
@@ -91,7 +91,7 @@ def audit(
         "changed": False,
         "state": report["state"],
         "to_apply": whole.to_apply(areas, reports),
-        "summary": whole.summary(reports),
+        "summary": whole.summary(reports, findings),
         "report": report,
         "diff": diff_of([step for area in report["areas"].values() for step in area["steps"]]),
     }

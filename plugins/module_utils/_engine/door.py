@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .engine import Area, run_area
 from .host import LiveHost, MemoHost
 from .journal import Journal, JournalError, Lock, Locked
-from .values import RISKS, BadWant, Finding, Report, StepResult, readable, worst
+from .values import RISKS, BadWant, Finding, Report, StepResult, Unknown, readable, worst
 
 COMMON_SPEC: Dict[str, Any] = {
     "allow_risk": {"type": "str", "choices": list(RISKS), "default": "safe"},
@@ -55,18 +55,28 @@ def main(area: Area) -> None:
     finish(module, result, {area.name: report})
 
 
-def host_report(reports: Mapping[str, Report], run: str, mode: str) -> Dict[str, Any]:
-    """The report of a host as docs/report.schema.json has it."""
+def host_report(reports: Mapping[str, Report], run: str, mode: str, findings: Sequence[Finding] = ()) -> Dict[str, Any]:
+    """The report of a host as docs/report.schema.json has it; ``findings`` are those about the host as a whole."""
     return {
         "format": 1,
         "host": socket.gethostname(),
         "run": run,
         "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "mode": mode,
-        "state": worst([report.state for report in reports.values()]),
+        "state": worst([report.state for report in reports.values()] + [_state_of(finding) for finding in findings]),
         "areas": {name: report.to_json() for name, report in reports.items()},
         "host_facts": {},
+        **({"findings": [readable(finding.to_json()) for finding in findings]} if findings else {}),
     }
+
+
+def _state_of(finding: Finding) -> str:
+    """What a finding about the host as a whole makes of it (as plugin_utils/fleet_report.py reads it)."""
+    if finding.level == "info":
+        return "compliant"
+    if isinstance(finding.observed, Unknown):
+        return "unknown"
+    return {"warn": "compliant", "fail": "failed", "block": "blocked"}[finding.level]
 
 
 def result_of(report: Mapping[str, Any]) -> Dict[str, Any]:
@@ -107,8 +117,13 @@ def diff_of(steps: List[Mapping[str, Any]]) -> List[Dict[str, str]]:
     return diffs
 
 
-def finish(module: Any, result: Dict[str, Any], reports: Mapping[str, Report]) -> None:
-    """End the module: with a failure when an area failed, was put back, or refuses what was asked."""
+def finish(
+    module: Any, result: Dict[str, Any], reports: Mapping[str, Report], findings: Sequence[Finding] = ()
+) -> None:
+    """End the module: with a failure when an area failed, was put back, or refuses what was asked.
+
+    :param findings: those about the host as a whole.
+    """
     for report in reports.values():
         for finding in report.findings:
             if finding.level in ("warn", "fail"):
@@ -116,7 +131,8 @@ def finish(module: Any, result: Dict[str, Any], reports: Mapping[str, Report]) -
         for held in report.steps:
             if held.status == "blocked" and not any(f.level == "block" for f in report.findings):
                 module.warn("%s is held back: %s" % (held.step.id, held.detail))
-    bad = [
+    bad = [finding for finding in findings if finding.level in ("fail", "block")]
+    bad += [
         finding
         for report in reports.values()
         for finding in report.findings

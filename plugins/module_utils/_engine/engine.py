@@ -17,13 +17,15 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .host import Hands, Host, MemoHost
-from .journal import Entry, Journal, changes, originals
+from .journal import Journal, JournalError
+from .records import Entry, changes, originals
 from .values import RISKS, SAMPLES_DEADLINE_S, Finding, Report, Step, StepResult, Text, Unknown, worst
 
 # A whole observation: far more than the sum of sane probes, far less than an operator's patience.
 OBSERVE_DEADLINE_S = 120.0
 # Some values arrive a moment after the write (a udev event, a unit that starts): look again, then judge.
 SETTLE_S = (0.0, 0.3, 1.0, 2.0)
+_LOSSES_SHOWN = 20
 
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
@@ -100,7 +102,7 @@ def run_area(
     seen = look(area, want, host if mode != "apply" else MemoHost(host))
     results = sort_out(area, seen, allow_risk)
     before = _adopt(area, seen)
-    interrupted = [_interrupted(area, name) for name in (journal.interrupted(area.name) if journal else [])]
+    interrupted = _cut_off(area, journal, mode) if journal else []
     todo = [result.step for result in results if result.status == "planned"]
     if mode != "apply" or not todo or journal is None:
         findings = tuple(interrupted) + seen.findings
@@ -185,19 +187,29 @@ def revert(
 ) -> Dict[str, Report]:
     """Undo an area, a run or everything, back to the recorded originals; a report for each area."""
     rows: List[Tuple[Entry, Sequence[int], StepResult]] = []
+    made = {entry.number: entry.folders for entry in journal.standing()}
     last = {changes(entry.step): entry for entry in _by_disk(journal.standing(), host)}
     for entry, numbers in originals(_by_disk(journal.standing(area, run), host)):
         newest = last[changes(entry.step)]
+        # What a command undoes does not hang on its first record, and one run is not asked for the first original.
+        doubt = journal.doubt(entry) if run is None and entry.step.kind != "run" else ""
         if run is not None and newest.run != run:
             # Its own original lies beneath a later change; undoing it would lose the way back to it.
             detail = "changed again by run %s: undo that one first, or the whole area" % newest.run
+            result = StepResult(entry.step, "blocked", detail)
+        elif doubt:
+            detail = "%s, so this would not go back to what the host had: put it back by hand" % doubt
             result = StepResult(entry.step, "blocked", detail)
         else:
             result = _revert_entry(entry, numbers, host, journal, apply, allow_risk)
         rows.append((entry, numbers, result))
     reports: Dict[str, List[StepResult]] = {}
-    for entry, result in _confirmed(rows, host, journal, settle_s):
+    emptied: List[str] = []
+    for (_entry, settled, _result), (entry, result) in zip(rows, _confirmed(rows, host, journal, settle_s)):
         reports.setdefault(entry.area, []).append(result)
+        if result.status == "applied":
+            emptied += [folder for number in settled for folder in made[number]]
+    _remove_folders(emptied, host)
     return {name: Report(_reverted_state(results), tuple(results)) for name, results in reports.items()}
 
 
@@ -210,6 +222,40 @@ def undo_of(step: Step) -> Optional[Step]:
             return None
         return replace(step, id="undo." + step.id, before=step.after, after=step.before, requires=())
     return None
+
+
+def journal_findings(journal: Journal, level: str) -> Tuple[Finding, ...]:
+    """What the journal has lost, as a finding about the host."""
+    losses = journal.losses()
+    if not losses:
+        return ()
+    observed = ["%s (%s)" % (loss.place(), loss.why) for loss in losses[:_LOSSES_SHOWN]]
+    if len(losses) > _LOSSES_SHOWN:
+        observed.append("and %d more" % (len(losses) - _LOSSES_SHOWN))
+    fix = (
+        "put back by hand what these changed, or from a backup of the journal; then revert the rest, and put the journal "
+        "aside: mv %s %s.bad" % (journal.folder, journal.folder)
+    )
+    if any("newer version" in loss.why for loss in losses):
+        fix = "bring the collection on the controller to the version that wrote it, and run this again; else " + fix
+    why = (
+        "the journal is damaged: revert puts back what the other records know, "
+        "and refuses what may have had another original"
+    )
+    return (Finding("engine.journal-damaged", level, journal.path, "all its records", observed, why, fix, "engine"),)
+
+
+def usable_journal(journal: Journal) -> Tuple[Optional[Journal], Tuple[Finding, ...]]:
+    """The journal for an audit, None where it cannot be used, and what there is to say about it."""
+    try:
+        return journal, journal_findings(journal, "warn")
+    except JournalError as error:
+        why = "whether a run was cut off here, and what revert could put back, is not known"
+        fix = "see what the message says, before anything is changed on this host"
+        found = Finding(
+            "engine.journal-unusable", "warn", journal.path, "a journal", Unknown(str(error)), why, fix, "engine"
+        )
+        return None, (found,)
 
 
 def _by_disk(entries: Sequence[Entry], host: Host) -> List[Entry]:
@@ -263,7 +309,7 @@ def _apply(
     done: List[Tuple[int, Step]] = []
     for step in steps:
         try:
-            number = journal.intend(run, area, step)
+            number = journal.intend(run, area, step, _lacking_folders(step, hands))
         except OSError as error:
             # Without its original on record a step must not be done.
             return done, (step, str(error))
@@ -313,9 +359,11 @@ def _roll_back(
 ) -> Report:
     """Undo what was applied, newest first and reloads last, and say why, with both observations."""
     outcome: Dict[str, Tuple[str, str]] = {}
+    made = {entry.number: entry.folders for entry in journal.standing(area.name)}
     rereads = [pair for pair in done if pair[1].is_reread]
     for number, step in [pair for pair in reversed(done) if not pair[1].is_reread] + rereads:
         outcome[step.id] = _undo(number, step, host, journal, refused=trouble is not None and step is trouble[0])
+    _remove_folders([folder for number, _step in done for folder in made[number]], host)
     if trouble:
         outcome[trouble[0].id] = ("failed", trouble[1])
     final = _look_again(area, want, host)
@@ -442,8 +490,27 @@ def _still_shows(now: Text) -> str:
 
 
 def _note_all(journal: Journal, numbers: Sequence[int]) -> None:
-    for number in numbers:
+    # The first record last: until it is noted, the original is known.
+    for number in sorted(numbers, reverse=True):
         _note(partial(journal.note_undone, number))
+
+
+def _lacking_folders(step: Step, host: Host) -> Tuple[str, ...]:
+    """The folders that writing a file makes, outermost first."""
+    if step.kind != "file" or step.after is None:
+        return ()
+    above = step.target.split("/")[1:-1]
+    folders = ["/" + "/".join(above[:depth]) for depth in range(1, len(above) + 1)]
+    return tuple(folder for folder in folders if not host.exists(folder))
+
+
+def _remove_folders(folders: Sequence[str], hands: Hands) -> None:
+    """Remove folders that we made, unless somebody has put something into them."""
+    for folder in sorted(set(folders), reverse=True):
+        try:
+            hands.remove_folder(folder)
+        except OSError:
+            continue
 
 
 def _reverted_state(results: Sequence[StepResult]) -> str:
@@ -460,6 +527,26 @@ def _merge(applied: Sequence[StepResult], after: Sequence[StepResult]) -> List[S
 def _close(journal: Journal, area: Area, runs: Sequence[str]) -> None:
     for name in runs:
         journal.end(name, area.name, "interrupted")
+
+
+def _cut_off(area: Area, journal: Journal, mode: str) -> List[Finding]:
+    """Runs that began and did not end; while another one holds the lock, that one is at work."""
+    runs = journal.interrupted(area.name)
+    holder = journal.at_work() if runs and mode != "apply" else ""
+    return [_interrupted(area, name) for name in runs] if not holder else [_at_work(area, runs[-1], holder)]
+
+
+def _at_work(area: Area, run: str, holder: str) -> Finding:
+    return Finding(
+        "engine.run-at-work",
+        "info",
+        run,
+        "no other run",
+        "process %s" % holder,
+        "run %s of %s is at work now, so this may show things half done" % (run, area.name),
+        "look again when it has ended",
+        "engine",
+    )
 
 
 def _interrupted(area: Area, run: str) -> Finding:

@@ -130,6 +130,8 @@ class Hands(Host, Protocol):
 
     def set_value(self, path: str, text: str) -> None: ...
 
+    def remove_folder(self, path: str) -> None: ...
+
     def execute(self, argv: Sequence[str], stdin: str, deadline_s: float) -> Result: ...
 
 
@@ -211,6 +213,10 @@ class LiveHost:
             os.write(fd, text.encode("utf-8"))
         finally:
             os.close(fd)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder; one with anything in it is refused."""
+        os.rmdir(self.root + path)
 
     def execute(self, argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
         return _run(argv, stdin, deadline_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import traceback
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
@@ -57,7 +57,7 @@ def audit(
 
 
 def to_apply(areas: Iterable[Area], reports: Mapping[str, Report]) -> List[str]:
-    """The areas with steps that may run now or that wait for a tool which their role installs.
+    """The areas with steps that may run now, that wait for a tool which their role installs, or whose last run was cut off.
 
     With them come those whose plan depends on what such an area leaves behind.
     """
@@ -66,14 +66,19 @@ def to_apply(areas: Iterable[Area], reports: Mapping[str, Report]) -> List[str]:
         report = reports[area.name]
         has_steps = any(step.status == "planned" for step in report.steps)
         has_cure = any(finding.cured_by_role for finding in report.findings)
-        if has_steps or has_cure or any(name in names for name in area.follows):
+        # A run that was cut off is closed in the journal by the next one, also on a host that is in order.
+        is_cut_off = any(finding.id == "engine.interrupted-run" for finding in report.findings)
+        if has_steps or has_cure or is_cut_off or any(name in names for name in area.follows):
             names.append(area.name)
     return names
 
 
-def summary(reports: Mapping[str, Report], limit: int = 20) -> str:
-    """What is not as wanted, a line each, for a terminal: causes first, and what follows from them counted."""
-    rows: List[str] = []
+def summary(reports: Mapping[str, Report], findings: Sequence[Finding] = (), limit: int = 20) -> str:
+    """What is not as wanted, a line each, for a terminal: causes first, and what follows from them counted.
+
+    :param findings: those about the host as a whole.
+    """
+    rows = ["%s: %s; to do: %s" % (f.subject, f.why, f.fix) for f in findings]
     for name, report in reports.items():
         if report.state == "compliant":
             continue

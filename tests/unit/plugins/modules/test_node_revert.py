@@ -108,3 +108,53 @@ def test_the_runs_that_are_told_are_the_newest_ones() -> None:
     said = node_revert.unknown_run("x", runs)
     assert "the newest are r15, r14," in said and "r6 and 5 older ones" in said
     assert "it holds none" in node_revert.unknown_run("x", [])
+
+
+def damaged(host: QueueHost, how: str) -> None:
+    path = Path(Journal(host.root).path)
+    if how == "is a folder":
+        path.unlink()
+        path.mkdir()
+    elif how == "is everybody's":
+        path.parent.chmod(0o777)
+    else:
+        path.write_text({"is garbage": "garbage", "is empty": "", "lacks keys": '{"event": "intend"}\n'}[how])
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("how", ["is garbage", "is empty", "lacks keys"])
+def test_a_lost_journal_is_not_in_order(host: QueueHost, how: str, check: bool) -> None:
+    tune(host)
+    damaged(host, how)
+    ended = call(check=check)
+    assert (ended.failed, ended.result["state"]) == (True, "failed")
+    assert [row["id"] for row in ended.result["report"]["findings"]] == ["engine.journal-damaged"]
+    assert "missing" in ended.result["msg"]
+    assert "mv %s/var/lib/gpufleet" % host.root in ended.result["msg"]
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize(("how", "said"), [("is a folder", "is a folder"), ("is everybody's", "written by others")])
+def test_what_cannot_be_trusted_is_not_undone(host: QueueHost, how: str, said: str, check: bool) -> None:
+    tune(host)
+    after = host.tree()
+    damaged(host, how)
+    ended = call(check=check)
+    assert ended.failed
+    assert said in ended.result["msg"]
+    assert ended.result["msg"].endswith("Nothing was undone.")
+    assert host.tree() == after
+
+
+def test_one_damaged_line_keeps_the_rest_from_nothing(host: QueueHost) -> None:
+    before = host.tree()
+    tune(host)
+    path = Path(Journal(host.root).path)
+    rows = path.read_text().splitlines()
+    place = next(n for n, row in enumerate(rows) if '"intend"' in row and SCHEDULER in row)
+    rows[place] = "garbage"
+    path.write_text("\n".join(rows) + "\n")
+    ended = call()
+    assert (ended.failed, ended.result["changed"]) == (True, True)
+    after = host.tree()
+    assert {name for name in after if after[name] != before.get(name)} == {SCHEDULER}

@@ -19,7 +19,7 @@ from proof import Case, prove_converges, prove_reverts, prove_rolls_back, prove_
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import Area, look, run_area, sort_out
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Host, MemoHost, Result
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal, Lock
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Finding, Report, Step, Unknown
 
 FILE = "/etc/knobs.conf"
@@ -524,7 +524,130 @@ def test_a_run_cut_off_at_its_end_is_closed_by_one_without_steps(tmp_path: Path)
     assert apply(host, run="r4").findings == ()
 
 
+def test_a_run_that_is_at_work_is_not_called_cut_off(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    journal = Journal(host.root)
+    with Lock(host.root):
+        journal.begin("r0", "knobs")
+        audit = run_area(AREA, want(), host, mode="audit", journal=journal)
+    assert [(f.id, f.subject, f.observed) for f in audit.findings] == [
+        ("engine.run-at-work", "r0", "process %d" % os.getpid())
+    ]
+    audit = run_area(AREA, want(), host, mode="audit", journal=journal)
+    assert [f.id for f in audit.findings] == ["engine.interrupted-run"]
+
+
+# Folders that are made for a file
+
+DEEP = "/etc/knobs.d/deep/knobs.conf"
+
+
+def deep(wanted: Mapping[str, Any], have: Mapping[str, Any]) -> list[Step]:
+    step = Step("knobs.deep", "file", DEEP, have["deep"], "deep", "why", "knobs(5)")
+    knobs = [one for one in plan(wanted, have) if one.kind == "value"]
+    return [step, *knobs] if have["deep"] != "deep" else knobs
+
+
+def see_deep(host: Host, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(observe(host, wanted), deep=host.read(DEEP))
+
+
+def folders(host: FakeHost) -> list[str]:
+    return sorted(str(place)[len(host.root) :] for place in Path(host.root).glob("etc/**/") if place.is_dir())
+
+
+def test_folders_that_were_made_go_with_their_file(tmp_path: Path) -> None:
+    area = worse(plan=deep, observe=see_deep)
+    host = make(tmp_path)
+    assert apply(host, area).state == "changed"
+    assert "/etc/knobs.d/deep" in folders(host)
+    engine.revert(host, Journal(host.root), apply=True)
+    assert folders(host) == ["/etc"]
+    # What somebody else has put there stays, with its folder.
+    apply(host, area, run="r2")
+    host.put("/etc/knobs.d/mine", "x")
+    engine.revert(host, Journal(host.root), apply=True)
+    assert folders(host) == ["/etc", "/etc/knobs.d"]
+
+
+def test_folders_that_were_made_are_put_back_too(tmp_path: Path) -> None:
+    make(tmp_path)
+    host = KnobHost(tmp_path, refuse=("/sys/knobs/c",))
+    assert apply(host, worse(plan=deep, observe=see_deep)).state == "rolled_back"
+    assert folders(host) == ["/etc"]
+
+
 # Revert
+
+
+def damaged(host: FakeHost, change: Callable[[list[str]], None]) -> Journal:
+    path = Path(Journal(host.root).path)
+    rows = path.read_text().splitlines()
+    change(rows)
+    path.write_text("".join(row + "\n" for row in rows))
+    return Journal(host.root)
+
+
+def spoil_first_record_of(word: str) -> Callable[[list[str]], None]:
+    def change(rows: list[str]) -> None:
+        place = next(n for n, row in enumerate(rows) if '"intend"' in row and word in row)
+        rows[place] = "garbage"
+
+    return change
+
+
+def test_a_lost_original_is_told_and_not_replaced_by_a_later_one(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    apply(host, wanted=want(knobs={"a": "5", "b": "5"}), run="r1")
+    apply(host, wanted=want(knobs={"a": "6", "b": "6"}), run="r2")
+    journal = damaged(host, spoil_first_record_of('"/sys/knobs/a"'))
+    [finding] = engine.journal_findings(journal, "fail")
+    assert "record 3, area knobs, run r1" in finding.observed[0]
+    reports = engine.revert(host, journal, apply=True, settle_s=(0.0,))
+    held = {r.step.target: r.detail for r in reports["knobs"].steps if r.status == "blocked"}
+    assert list(held) == ["/sys/knobs/a"]
+    assert "record 3, which holds its original, is lost" in held["/sys/knobs/a"]
+    assert (host.read("/sys/knobs/a"), host.read("/sys/knobs/b"), host.read(FILE)) == ("6\n", "0\n", "a=0\n")
+    assert reports["knobs"].state == "blocked"
+    assert engine.revert(host, Journal(host.root), apply=False)["knobs"].state == "blocked"
+
+
+def test_what_is_written_to_a_damaged_journal_is_not_taken_for_an_original(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    apply(host, wanted=want(knobs={"a": "5"}), run="r1")
+    damaged(host, spoil_first_record_of('"/sys/knobs/a"'))
+    apply(host, wanted=want(knobs={"a": "6"}), run="r2")
+    reports = engine.revert(host, Journal(host.root), apply=True, settle_s=(0.0,))
+    assert {r.step.target for r in reports["knobs"].steps if r.status == "blocked"} == {"/sys/knobs/a"}
+    assert host.read("/sys/knobs/a") == "6\n"
+    assert host.read(FILE) == "a=0\n"
+
+
+def test_an_audit_goes_on_without_a_journal_that_cannot_be_used(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    apply(host)
+    assert engine.usable_journal(Journal(host.root))[1] == ()
+    damaged(host, spoil_first_record_of('"/sys/knobs/a"'))
+    journal, [finding] = engine.usable_journal(Journal(host.root))
+    assert (finding.id, finding.level) == ("engine.journal-damaged", "warn")
+    assert journal is not None
+    os.chmod(journal.folder, 0o777)
+    journal, [finding] = engine.usable_journal(Journal(host.root))
+    assert journal is None
+    assert (finding.id, "written by others" in str(finding.observed)) == ("engine.journal-unusable", True)
+    assert isinstance(finding.observed, Unknown), "whether all is in order is not known then"
+
+
+@pytest.mark.parametrize("row", ["garbage", "17", "[]", '{"event": 1}', '{"event": "intend", "step": 3}', "[" * 9999])
+def test_no_line_of_a_journal_ends_revert_in_a_traceback(tmp_path: Path, row: str) -> None:
+    host = make(tmp_path)
+    apply(host)
+    total = len(Path(Journal(host.root).path).read_text().splitlines())
+    for place in range(total):
+        journal = damaged(host, lambda rows, at=place: rows.__setitem__(at, row))
+        engine.revert(host, journal, apply=False)
+        assert engine.journal_findings(journal, "fail"), place
+        apply(host)
 
 
 def other(root: Path) -> tuple[KnobHost, Area]:

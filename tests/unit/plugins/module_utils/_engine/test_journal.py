@@ -8,17 +8,19 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 import pytest
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import journal as module
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import records
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import (
     Journal,
     JournalError,
     Lock,
     Locked,
-    originals,
 )
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.records import originals
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Step
 
 
@@ -102,6 +104,8 @@ def test_killed_at_any_byte_the_journal_keeps_what_was_complete(journal: Journal
     for size in range(len(complete), len(longer) + 1):
         with open(journal.path, "wb") as file:
             file.write(longer[:size])
+        # The note of how far it goes is of a later time than this kill.
+        os.unlink(os.path.join(journal.folder, "journal.head"))
         is_whole = size >= len(longer) - 1
         assert [e.number for e in journal.standing()] == ([1, 2] if is_whole else [1]), size
         # The next run writes on, and loses neither its own line nor an old one.
@@ -238,3 +242,200 @@ def test_the_journal_is_lines_of_json(journal: Journal) -> None:
     journal.end("r1", "a", "changed")
     with open(journal.path, encoding="utf-8") as file:
         assert [json.loads(row)["event"] for row in file] == ["begin", "intend", "end"]
+
+
+# What is not root's alone, or no journal at all
+
+
+def spoil(journal: Journal, how: str) -> None:
+    journal.intend("r1", "a", value("/sys/x", "1", "2"))
+    path, folder = Path(journal.path), Path(journal.folder)
+    if how == "a folder in its place":
+        path.unlink()
+        path.mkdir()
+    elif how == "a pipe in its place":
+        path.unlink()
+        os.mkfifo(path, 0o600)
+    elif how == "a link in its place":
+        path.rename(folder / "elsewhere")
+        path.symlink_to("elsewhere")
+    elif how == "a folder that is a link":
+        folder.rename(folder.parent / "elsewhere")
+        folder.symlink_to("elsewhere")
+    elif how == "a folder of everybody":
+        folder.chmod(0o777)
+    elif how == "a file of everybody":
+        path.chmod(0o666)
+    elif how == "a file of somebody":
+        os.chown(path, 12345, 12345)
+
+
+PLACES = [
+    ("a folder in its place", "is a folder"),
+    ("a pipe in its place", "is no file"),
+    ("a link in its place", "is a link"),
+    ("a folder that is a link", "is a link"),
+    ("a folder of everybody", r"written by others \(mode 0777\).*chown -R root:root"),
+    ("a file of everybody", r"written by others \(mode 0666\)"),
+    ("a file of somebody", "belongs to the user with the number 12345"),
+]
+
+
+@pytest.mark.parametrize(("how", "said"), PLACES, ids=[how for how, _said in PLACES])
+def test_what_is_not_ours_is_neither_read_nor_written(journal: Journal, how: str, said: str) -> None:
+    if how == "a file of somebody" and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    spoil(journal, how)
+    for use in (
+        reopened(journal).standing,
+        lambda: reopened(journal).interrupted("a"),
+        lambda: reopened(journal).begin("r2", "a"),
+        lambda: reopened(journal).intend("r2", "a", value("/sys/y", "1", "2")),
+    ):
+        with pytest.raises(JournalError, match=said):
+            use()
+
+
+@pytest.mark.parametrize("how", ["a link in its place", "a folder of everybody"])
+def test_a_lock_follows_no_link_and_trusts_no_folder_of_others(tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "var/lib/gpufleet"
+    folder.mkdir(parents=True, mode=0o700)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    if how == "a link in its place":
+        (folder / "lock").symlink_to(victim)
+    else:
+        folder.chmod(0o777)
+    with pytest.raises(JournalError), Lock(str(tmp_path), wait_s=0):
+        raise AssertionError("the lock was given")
+    assert victim.read_text() == "precious"
+
+
+def test_an_empty_or_missing_journal_of_a_host_with_runs_is_a_loss(journal: Journal) -> None:
+    journal.begin("r1", "a")
+    journal.intend("r1", "a", value("/sys/x", "1", "2"))
+    journal.end("r1", "a", "changed")
+    assert reopened(journal).losses() == []
+    Path(journal.path).write_text("")
+    assert [loss.count for loss in reopened(journal).losses()] == [3, 1]
+    Path(journal.path).unlink()
+    assert [loss.count for loss in reopened(journal).losses()] == [3]
+    Path(journal.folder, "journal.head").write_text("garbage")
+    assert reopened(journal).losses() == [], "a note that cannot be read invents no loss"
+
+
+def test_a_run_killed_at_its_first_line_leaves_no_empty_journal(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: 0)
+        with pytest.raises(JournalError):
+            journal.begin("r1", "a")
+    assert not os.path.exists(journal.path)
+    journal.begin("r1", "a")
+    assert reopened(journal).losses() == []
+
+
+# Read once, and kept short
+
+
+def test_it_is_read_once_a_run(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        journal.intend("r1", "a", value("/sys/%d" % number, "1", "2"))
+    reads: list[str] = []
+    real = records.read
+
+    def read(text: str, noted: int) -> records.Records:
+        reads.append(text)
+        return real(text, noted)
+
+    monkeypatch.setattr(records, "read", read)
+    again = reopened(journal)
+    again.begin("r2", "a")
+    for number in range(10):
+        again.note_done(again.intend("r2", "a", value("/sys/%d" % number, "1", "2")))
+    assert (len(again.standing()), again.interrupted("a"), len(reads)) == (13, ["r2"], 1)
+    # What another process writes is seen.
+    journal.intend("r3", "a", value("/sys/y", "1", "2"))
+    assert again.standing()[-1].run == "r3"
+
+
+def settled(journal: Journal, count: int) -> None:
+    kept = journal.intend("r0", "a", value("/sys/kept", "1", "2"))
+    journal.note_done(kept)
+    for number in range(count):
+        done = journal.intend("r1", "a", value("/sys/%d" % number, "1", "2"))
+        journal.note_undone(done)
+    journal.begin("r2", "other")
+
+
+def test_it_is_shortened_when_it_is_long_and_settled(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    settled(journal, 20)
+    size = os.stat(journal.path).st_size
+    reopened(journal).begin("r3", "a")
+    assert os.stat(journal.path).st_size > size, "a short one is left alone"
+    monkeypatch.setattr(module, "SHORTEN_BYTES", 1000)
+    again = reopened(journal)
+    again.begin("r4", "a")
+    assert os.stat(journal.path).st_size < size / 3
+    assert [entry.step.target for entry in again.standing()] == ["/sys/kept"]
+    assert again.interrupted("other") == ["r2"]
+    assert again.interrupted("a") == ["r3", "r4"]
+    assert again.intend("r4", "a", value("/sys/new", "1", "2")) == 22
+    assert reopened(journal).losses() == []
+    assert os.stat(journal.path).st_mode & 0o777 == 0o600
+
+
+def test_one_that_was_damaged_is_kept_for_people(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    settled(journal, 20)
+    rows = Path(journal.path).read_text().splitlines()
+    Path(journal.path).write_text("\n".join([*rows[:1], "garbage", *rows[2:]]) + "\n")
+    monkeypatch.setattr(module, "SHORTEN_BYTES", 1000)
+    reopened(journal).begin("r4", "a")
+    assert "garbage" in Path(journal.path).read_text()
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def test_a_run_killed_while_it_shortens_has_lost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHORTEN_BYTES", 1000)
+    killed = 0
+    for number in range(1, 40):
+        journal = Journal(str(tmp_path / str(number)))
+        settled(journal, 20)
+        expected = (journal.standing(), journal.interrupted("other"))
+        count = [0]
+        with monkeypatch.context() as patch:
+            for name in ("write", "fsync", "rename", "unlink", "open"):
+                patch.setattr(os, name, _dying(getattr(os, name), number, count))
+            try:
+                reopened(journal).begin("r3", "a")
+            except Killed:
+                killed += 1
+        again = reopened(journal)
+        assert (again.standing(), again.interrupted("other"), again.losses()) == (*expected, []), number
+        again.begin("r4", "a")
+        assert (again.standing(), again.losses()) == (expected[0], []), number
+    assert killed > 15
+
+
+def _dying(real: Any, when: int, count: list[int]) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
+        count[0] += 1
+        if count[0] == when:
+            if real.__name__ == "write":
+                # Half of it arrives.
+                real(args[0], args[1][: len(args[1]) // 2])
+            raise Killed
+        return real(*args, **options)
+
+    return call
+
+
+def test_a_held_lock_is_seen_without_taking_it(holder: Holder, tmp_path: Path) -> None:
+    assert Journal(str(tmp_path)).at_work() == str(holder.pid)
+    holder.let_go()
+    assert Journal(str(tmp_path)).at_work() == ""
+    assert Journal(str(tmp_path / "nothing")).at_work() == ""

@@ -26,6 +26,7 @@ STEP = Step(
     "volume.data.mkfs", "run", "/dev/nvme0n1", "blank", "xfs", "it is wanted", "mkfs.xfs(8)", argv=("mkfs.xfs",)
 )
 NO_TOOL = Finding("xfs.no-mkfs", "block", "data", "an answer", Unknown("mkfs.xfs is not installed"), "w", "f", "s")
+CUT_OFF = Finding("engine.interrupted-run", "info", "r1", "a run that ended", "killed", "w", "f", "engine")
 
 
 def applied(**reports: Report) -> list[str]:
@@ -37,11 +38,18 @@ def applied(**reports: Report) -> list[str]:
     ("report", "names"),
     [
         (Report("compliant"), []),
+        (Report("compliant", (), (CUT_OFF,)), ["xfs_volumes"]),
         (Report("drifted", (StepResult(STEP, "planned"),)), ["xfs_volumes"]),
         (Report("blocked", (StepResult(STEP, "blocked"),), (NO_TOOL,)), []),
         (Report("blocked", (StepResult(STEP, "blocked"),), (replace(NO_TOOL, cured_by_role=True),)), ["xfs_volumes"]),
     ],
-    ids=["in order", "drifted", "blocked", "blocked by a tool that the role installs"],
+    ids=[
+        "in order",
+        "in order, and its last run was cut off",
+        "drifted",
+        "blocked",
+        "blocked by a tool that the role installs",
+    ],
 )
 def test_a_role_runs_where_it_has_something_to_do(report: Report, names: list[str]) -> None:
     assert applied(xfs_volumes=report) == names
