@@ -28,8 +28,7 @@ def main(args: list[str]) -> int:
     if not any(folder.glob("*.json")):
         print(f"There is no report in {folder}. Name the folder of a run: artifacts/RUN", file=sys.stderr)
         return 2
-    page = folder.resolve() / fleet_files.PAGE_FILE
-    fleet_files.write_text(page, fleet_page.render_folder(folder))
+    page = fleet_files.write_pages(folder.resolve(), fleet_page.pages_of_folder(folder))
     print(f"Report: {page}")
     return 0
 

@@ -64,6 +64,8 @@ from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_console
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
 
 COLLECTION = "gpufleet.host."
+# The one action that reports what is no host: a lot of them.
+ORDER_ACTION = "gpufleet.host.order_acceptance"
 # Tasks by which a playbook turns a report that is there already into an exit status.
 VERDICTS = ("fail", "assert", "ansible.builtin.fail", "ansible.builtin.assert")
 MESSAGE_LIMIT = 4000
@@ -176,7 +178,8 @@ class CallbackModule(CallbackBase):
             if document is not None:
                 host = self._host_of(document, name, result)
                 own_name = document["host"]
-                self._keep(host, fleet.merge(self.documents.get(host), self._stamped(document, host)))
+                stamped = self._stamped(document, host, result._task.action)
+                self._keep(host, fleet.merge(self.documents.get(host), stamped))
                 if host not in (name, own_name):
                     self._tell_apart(own_name, host)
                 found = True
@@ -211,7 +214,10 @@ class CallbackModule(CallbackBase):
             if name in self.documents:
                 self._keep(name, fleet.with_finding(self.documents[name], fleet.same_name(other)))
 
-    def _stamped(self, document: fleet.Document, host: str) -> fleet.Document:
+    def _stamped(self, document: fleet.Document, host: str, action: str) -> fleet.Document:
+        if action != ORDER_ACTION:
+            # No host leaves the counts by saying that it is none.
+            document["host_facts"].pop("order", None)
         if document["mode"] == "apply" and document["run"] and fleet.count_done(document):
             document["journal_runs"] = [document["run"]]
         self._start()
@@ -273,10 +279,9 @@ class CallbackModule(CallbackBase):
             self._display.display(line, color=COLORS.get(state))
         if self.folder is None:
             return
-        page = self.folder / fleet_files.PAGE_FILE
         try:
             fleet_files.write_json(self.folder / fleet_files.RUN_FILE, run)
-            fleet_files.write_text(page, fleet_page.render(run, list(self.documents.values())))
+            page = fleet_files.write_pages(self.folder, fleet_page.pages(run, list(self.documents.values())))
         except OSError as error:
             self._give_up(error)
             return

@@ -22,7 +22,9 @@ def console_lines(run: Mapping[str, Any], limit: int = 20) -> List[Tuple[str, st
     hosts = run["hosts"]
     counts = ", ".join("%d %s" % (count, label(state)) for state, count in run["counts"].items())
     lines = [("", "%d %s, %s: %s" % (len(hosts), "host" if len(hosts) == 1 else "hosts", run["did"], counts or "none"))]
-    groups = grouped([host for host in hosts if host["state"] not in GOOD_STATES or host["warnings"]])
+    groups = grouped(
+        [host for host in (*run["others"], *hosts) if host["state"] not in GOOD_STATES or host["warnings"]]
+    )
     width = min(max((len(_title(group)) for group in groups[:limit]), default=0), WIDTH)
     for group in groups[:limit]:
         lines += _entry(group, width)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -35,7 +36,7 @@ class Fabric:
     """The GPUs, what joins each two of them (by place in ``gpus``), and the number of switches if known."""
 
     gpus: Tuple[Device, ...]
-    pairs: Mapping[Pair, str]
+    pairs: Tuple[Tuple[Pair, str], ...]
     switches: Optional[int]
 
     @property
@@ -60,7 +61,7 @@ class Fabric:
     def has_matrix(self) -> bool:
         return self.kind in ("matrix", "switch") and self.has_types
 
-    @property
+    @functools.cached_property
     def types(self) -> List[str]:
         """The kinds of paths between GPUs, the fastest first; an unknown one is empty."""
         count = len(self.gpus)
@@ -68,7 +69,11 @@ class Fabric:
         return sorted(found, key=_rank)
 
     def between(self, a: int, b: int) -> str:
-        return self.pairs.get((min(a, b), max(a, b)), "")
+        return self._kinds.get((min(a, b), max(a, b)), "")
+
+    @functools.cached_property
+    def _kinds(self) -> Dict[Pair, str]:
+        return dict(self.pairs)
 
     @property
     def words(self) -> str:
@@ -129,7 +134,7 @@ def fabric(facts: Mapping[str, Any], devices: Sequence[Device]) -> Optional[Fabr
         kind = text(row.get("type")).upper()
         if len(ends) == 2 and ends[0] != ends[1] and re.fullmatch(r"NV[0-9]{1,3}|[A-Z]{3,4}", kind):
             pairs[(ends[0], ends[1])] = kind
-    return Fabric(gpus, pairs, number(told.get("switches")))
+    return Fabric(gpus, tuple(pairs.items()), number(told.get("switches")))
 
 
 def links_of(kind: str) -> int:

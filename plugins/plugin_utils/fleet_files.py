@@ -14,12 +14,14 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 from . import fleet_report as fleet
 
 RUN_FILE = "run.json"
 PAGE_FILE = "report.html"
+# The pages of hosts, where they are too many for one.
+HOSTS_FOLDER = "hosts"
 LATEST = "latest"
 
 # Lower case only: some file systems take GPU1 and gpu1 for the same.
@@ -79,6 +81,16 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_pages(folder: Path, pages: Iterable[Tuple[str, str]]) -> Path:
+    """Write the pages of a run, each below its folder, and give back the last of them: that of the fleet."""
+    path = folder
+    for name, text in pages:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, text)
+    return path
 
 
 def read_run(folder: Path) -> Tuple[Dict[str, Any], List[fleet.Document], Dict[str, str]]:

@@ -69,20 +69,26 @@ def kind_of(finding: Mapping[str, Any]) -> str:
     return str(finding["level"])
 
 
+def sign_of(finding: Mapping[str, Any]) -> Tuple[str, str]:
+    """The sign and the word of its kind."""
+    kind = kind_of(finding)
+    return UNKNOWN if kind == "unknown" else LEVEL[kind]
+
+
 def rows(findings: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> List[Row]:
     """The findings of an area, folded; ``names`` has what the drawing calls a subject."""
     groups: Dict[Tuple[str, str], List[Mapping[str, Any]]] = {}
     for finding in findings:
         groups.setdefault((kind_of(finding), finding["id"]), []).append(finding)
     ordered = sorted(groups.items(), key=lambda item: ORDER.index(item[0][0]))
-    return [_row(kind, found, names) for (kind, _id), found in ordered]
+    return [_row(found, names) for _key, found in ordered]
 
 
-def _row(kind: str, found: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Row:
+def _row(found: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Row:
     cases: Dict[str, List[Mapping[str, Any]]] = {}
     for finding in found:
         cases.setdefault(json.dumps([finding["expected"], finding["observed"]], sort_keys=True), []).append(finding)
-    icon, words = UNKNOWN if kind == "unknown" else LEVEL[kind]
+    icon, words = sign_of(found[0])
     made = [Case(_subjects(alike, names), alike[0]["expected"], alike[0]["observed"]) for alike in cases.values()]
     made.sort(key=lambda case: _place(case.subjects[0][0]) if case.subjects else (0, "", []))
     return Row(

@@ -110,13 +110,14 @@ def devices(facts: Mapping[str, Any], judged: links.Judgements) -> List[Device]:
     kinds = {address: row["kind"] if row.get("kind") in order else "other" for address, row in rows.items() if address}
     addresses = sorted(kinds, key=lambda address: (order.index(kinds[address]), address))[:MAX_ROWS]
     counted = [a for a in addresses if kinds[a] == "gpu" and rows[a].get("driver") not in PASSED_THROUGH]
-    disks = rows_of(facts.get("disks"))
+    disks: Dict[str, List[Mapping[str, Any]]] = {}
+    for disk in rows_of(facts.get("disks")):
+        disks.setdefault(links.address_of(disk.get("pci")), []).append(disk)
     found = []
     for address in addresses:
         label = "GPU %d" % counted.index(address) if address in counted else KINDS[kinds[address]]
         row, tool = rows[address], told.get(kinds[address], {}).get(address, {})
-        own_disks = [disk for disk in disks if links.address_of(disk.get("pci")) == address]
-        found.append(_device(kinds[address], label, address, row, tool, own_disks, judged))
+        found.append(_device(kinds[address], label, address, row, tool, disks.get(address, []), judged))
     return found
 
 

@@ -10,6 +10,7 @@ report) it says itself which of them are narrower than their card and slot.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -91,7 +92,13 @@ def judgements(areas: Mapping[str, Any]) -> Judgements:
 
 def address_of(text: Any) -> str:
     """A PCI address as the kernel writes it; nvidia-smi has capitals and a domain of eight digits."""
-    word = text.strip() if isinstance(text, str) else ""
+    return _address(text) if isinstance(text, str) else ""
+
+
+# A host has some fifty, and each of its tools, findings and disks names them again.
+@functools.lru_cache(maxsize=4096)
+def _address(text: str) -> str:
+    word = text.strip()
     match = _ADDRESS.fullmatch(word.lower())
     return "%04x:%s:%s.%s" % (int(match[1], 16), match[2], match[3], match[4]) if match else word
 

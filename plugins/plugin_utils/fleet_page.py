@@ -2,10 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The page of a run: one HTML file that needs no network, from documents that nobody has to trust.
+"""The pages of a run: HTML that needs no network, from documents that nobody has to trust.
 
-Every word from a host is escaped by the template engine, also within SVG; the page's policy allows
-the one script and the one style sheet that are in it, by their digest, and nothing else.
+The hosts of a small fleet stand in the one page with all that is known of them, so that it can be mailed. Of a larger
+fleet the page has the table, and each host a page of its own beside it (docs/decisions/0011).
+
+Every word from a host is escaped by the template engine, also within SVG; a page's policy allows the one script and the
+one style sheet that are in it, by their digest, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,11 +17,9 @@ import base64
 import difflib
 import functools
 import hashlib
-import html
 import json
-import re
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple, Union
 
 import jinja2
 from markupsafe import Markup
@@ -27,19 +28,23 @@ from . import fleet_drawing as drawing
 from . import fleet_fabric as fabric
 from . import fleet_findings as findings_list
 from . import fleet_hardware as hardware
+from . import fleet_icons as icons
 from . import fleet_links as links
 from . import fleet_topology as topology
+from .fleet_causes import STATUS, Cause, causes, key_of
 from .fleet_facts import fact_rows
-from .fleet_files import read_run, safe_name
+from .fleet_files import HOSTS_FOLDER, PAGE_FILE, read_run, safe_name
 from .fleet_report import (
     AHEAD,
     GOOD_STATES,
     Document,
+    area_place,
     areas_by_urgency,
     by_urgency,
     count_done,
     headline,
     in_words,
+    is_host,
     label,
     mode_words,
     next_step,
@@ -50,25 +55,21 @@ from .fleet_report import (
     visible,
 )
 
-# Fewer hosts than this are in the page as they are; more are kept folded, so that it opens at once.
-LAZY_FROM = 40
-# Characters: the details of all hosts, and their raw JSON; what is beyond is in the JSON files.
-DETAILS_BUDGET = 10_000_000
-RAW_BUDGET = 3_000_000
+# Characters of hosts' details with their JSON: with this much in it, a page stays below 3 MB. It is some 25 hosts with
+# eight GPUs each, or a hundred small ones.
+ONE_PAGE = 2_300_000
 MAX_ROWS, MAX_VALUE, MAX_DIFF_LINES, MAX_FILE_LINES = 200, 600, 300, 2000
+# Causes above the table, and hosts that are named with each.
+MAX_CAUSES, MAX_NAMED = 6, 4
+# Characters of a host that the filter looks through, and of its sentence in the table.
+MAX_SEARCH, MAX_SENTENCE = 1500, 240
+# What so many hosts have alike is made once.
+SAME = 256
 # An area with more findings than these is told in numbers first.
 MANY_FINDINGS = 3
+# What the page of a fleet needs to know of a host, besides its details.
+ROW = ("anchor", "name", "state", "is_good", "headline", "what", "cells", "search", "uid", "is_host")
 
-STATUS = {
-    "planned": ("drifted", "to do"),
-    "applied": ("changed", "done"),
-    "undone": ("rolled_back", "put back"),
-    "blocked": ("blocked", "held back"),
-    "waits": ("pending_reboot", "after a reboot"),
-    "skipped": ("unknown", "skipped"),
-    "failed": ("failed", "failed"),
-    "stuck": ("failed", "could not be put back"),
-}
 NEEDS_WORDS = {
     "reload": "needs a reload",
     "restart": "needs a restart",
@@ -78,39 +79,84 @@ NEEDS_WORDS = {
 }
 
 
-def render(run: Mapping[str, Any], documents: Sequence[Document]) -> str:
-    """The page of a run, from its summary and its documents."""
-    files = {row["host"]: row["file"] for row in run["hosts"]}
+def pages(run: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[Tuple[str, str]]:
+    """The pages of a run, each with its path below the run's folder, from its summary and its documents.
+
+    The page of the fleet is the last: what it leads to is there by then.
+    """
+    files = {row["host"]: row["file"] for row in (*run["hosts"], *run["others"])}
     ordered = by_urgency(documents)
-    env = _environment()
-    css, script = _source("report.css"), _source("report.js")
-    views = [host_view(document, number, files) for number, document in enumerate(ordered)]
-    is_lazy = len(views) >= LAZY_FROM
-    open_ones = [view for view in views if not view["is_good"]]
-    for view in views:
-        view["is_open"] = not is_lazy and (len(views) == 1 or (not view["is_good"] and len(open_ones) <= 3))
-    _add_details(env, views, ordered, is_lazy)
-    areas = sorted({name for document in ordered for name in document["areas"]})
-    text = env.get_template("report.html.j2").render(
+    rows: List[Dict[str, Any]] = []
+    size, is_apart = 0, False
+    for number, document in enumerate(ordered):
+        rows.append(_row(document, number, files))
+        # A host's own page leads to its file.
+        rows[-1]["raw"] = "" if is_apart else json_for_script(document)
+        size += len(rows[-1]["details"]) + len(rows[-1]["raw"])
+        if not is_apart and size > ONE_PAGE and len(ordered) > 1:
+            is_apart = True
+            yield from (_apart(run, row) for row in rows)
+        elif is_apart:
+            yield _apart(run, rows[-1])
+    open_ones = [row for row in rows if not row["is_good"]]
+    for row in rows:
+        row["is_open"] = len(rows) == 1 or (not row["is_good"] and len(open_ones) <= 3)
+    yield PAGE_FILE, _page(run, rows, ordered)
+
+
+def _row(document: Document, number: int, files: Mapping[str, str]) -> Dict[str, Any]:
+    """What the page of the fleet needs to know of a host, and its details."""
+    view = host_view(document, number)
+    return {
+        **{key: view[key] for key in ROW},
+        "file": files.get(document["host"], ""),
+        "details": Markup(_environment().get_template("host.html.j2").render(host=view)),
+        "link": "",
+    }
+
+
+def _apart(run: Mapping[str, Any], row: Dict[str, Any]) -> Tuple[str, str]:
+    """The page of one host of a fleet; its row keeps the link to it alone."""
+    row["link"] = "%s/%s.html" % (HOSTS_FOLDER, safe_name(row["name"]))
+    page = _page(run, [{**row, "raw": "", "is_open": True}], [], above="../")
+    row["details"] = row["raw"] = ""
+    return row["link"], page
+
+
+def pages_of_folder(folder: Path) -> Iterator[Tuple[str, str]]:
+    """The pages of a run from the JSON files in its folder."""
+    run, documents, files = read_run(folder)
+    return pages(summary(run, documents, files), documents)
+
+
+def _page(
+    run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], documents: Sequence[Document], above: str = ""
+) -> str:
+    """A page; with the way to the folder above it, that of one host of a fleet."""
+    own = [document for document in documents if is_host(document)]
+    names = sorted({name for document in own for name in document["areas"]}, key=area_place)
+    found = causes(own)
+    css = _source("report.css") + ("" if above else icons.masks())
+    script = "" if above else _source("report.js")
+    text = _environment().get_template("report.html.j2").render(
         run=run,
-        hosts=views,
-        areas=[(name, one_line(label(name), 40)) for name in areas],
-        bar=_bar(run["counts"], len(views)),
-        is_lazy=is_lazy,
-        bad_count=len(open_ones),
+        rows=rows,
+        hosts=[row for row in rows if row["is_host"]],
+        above=above,
+        fleet_page=PAGE_FILE,
+        areas=[(name, one_line(label(name), 40)) for name in names],
+        causes=[cause_view(cause, rows) for cause in found[:MAX_CAUSES]],
+        more_causes=len(found) - MAX_CAUSES,
+        bar=_bar(run["counts"]),
+        bad_count=sum(count for state, count in run["counts"].items() if state not in GOOD_STATES),
         mode_words=run["did"],
+        symbols=icons.symbols(),
         css=Markup(css),
         script=Markup(script),
         css_digest=_digest(css),
         script_digest=_digest(script),
-    )
+    )  # fmt: skip
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def render_folder(folder: Path) -> str:
-    """The page of a run from the JSON files in its folder."""
-    run, documents, files = read_run(folder)
-    return render(summary(run, documents, files), documents)
 
 
 @functools.lru_cache(maxsize=1)
@@ -136,67 +182,14 @@ def _shown(text: Any) -> Any:
     return visible(text) if isinstance(text, str) and not hasattr(text, "__html__") else text
 
 
+@functools.cache
 def _source(name: str) -> str:
     return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
+@functools.lru_cache(maxsize=8)
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
-
-def _add_details(
-    env: jinja2.Environment, views: List[Dict[str, Any]], documents: Sequence[Document], is_lazy: bool
-) -> None:
-    """Details worst first, and raw JSON, each until its budget is used up."""
-    template = env.get_template("host.html.j2")
-    details_left, raw_left = DETAILS_BUDGET, RAW_BUDGET
-    for view, document in zip(views, documents, strict=True):
-        raw = json_for_script(document)
-        view["raw"] = raw if len(raw) <= raw_left else None
-        raw_left -= len(raw) if view["raw"] else 0
-        details = template.render(host=view)
-        folded = json_for_script(fold(details)) if is_lazy else Markup(details)
-        view["details"] = folded if len(folded) <= details_left else None
-        details_left -= len(folded) if view["details"] else 0
-
-
-_TAG = re.compile(r"<(/?)([a-z][a-zA-Z0-9]*)([^<>]*?)(/?)>")
-_ATTRIBUTE = re.compile(r'([a-zA-Z][a-zA-Z-]*)(?:="([^"]*)")?')
-_VOID = ("br", "img", "hr", "input", "wbr")
-
-
-def fold(text: str) -> List[Any]:
-    """HTML of our own templates as nested lists of tag, attributes and children.
-
-    A browser reads a fleet of them in a moment, and the page's script makes elements of those that
-    are looked at, one by one: no text from a host is ever read as HTML.
-    """
-    root: List[Any] = []
-    stack = [root]
-    at = 0
-    for match in _TAG.finditer(text):
-        _add_text(stack[-1], text[at : match.start()])
-        at = match.end()
-        closing, tag, attributes, empty = match.groups()
-        if closing:
-            stack.pop()
-            continue
-        found = {name: html.unescape(content or "") for name, content in _ATTRIBUTE.findall(attributes)}
-        element: List[Any] = [tag, found]
-        stack[-1].append(element)
-        if not empty and tag not in _VOID:
-            stack.append(element)
-    _add_text(root, text[at:])
-    if len(stack) != 1:
-        raise ValueError("the template leaves %d elements open" % (len(stack) - 1))
-    return root
-
-
-def _add_text(element: List[Any], text: str) -> None:
-    if text.strip() or (text and element[:1] == ["pre"]):
-        element.append(html.unescape(text))
-    elif text and len(element) > 2:
-        element.append(" ")
 
 
 def json_for_script(data: Any) -> Markup:
@@ -210,7 +203,7 @@ def json_for_script(data: Any) -> Markup:
 # --- what the templates show
 
 
-def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict[str, Any]:
+def host_view(document: Document, number: int) -> Dict[str, Any]:
     """One host for the templates."""
     facts = document["host_facts"]
     hostname = facts.get("hostname")
@@ -218,8 +211,10 @@ def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict
     judged = links.judgements(document["areas"])
     devices = hardware.devices(facts, judged)
     names = names_of(devices)
-    areas = [area_view(name, area, uid, names) for name, area in areas_by_urgency(document)]
+    areas = [_area_row(name, area, uid, names) for name, area in areas_by_urgency(document)]
     sockets = topology.sockets(facts, document["areas"], devices)
+    odd_links = hardware.link_notes(devices, judged)
+    joined = fabric.fabric(facts, devices)
     return {
         "uid": uid,
         "anchor": "host-" + safe_name(document["host"]),
@@ -227,7 +222,9 @@ def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict
         "hostname": hostname if isinstance(hostname, str) and hostname != document["host"] else "",
         "state": document["state"],
         "is_good": document["state"] in GOOD_STATES,
+        "is_host": is_host(document),
         "headline": headline(document),
+        "what": what_words(document),
         "next_on_top": "" if _is_shown_below(document, next_step(document)) else next_step(document),
         "mode_words": mode_words(document["mode"], count_done(document)),
         "taken": document["taken"],
@@ -237,14 +234,13 @@ def host_view(document: Document, number: int, files: Mapping[str, str]) -> Dict
         "areas": areas,
         "jumps": jumps(areas, uid, bool(sockets)),
         "cells": {name: cell_view(area) for name, area in document["areas"].items()},
-        "sockets": sockets,
+        "sockets": [drawn(socket) for socket in sockets],
         "are_beside": topology.are_small(sockets),
         "nowhere": nowhere(facts, sockets),
-        "fabric": fabric.fabric(facts, devices),
-        "links": hardware.link_notes(devices, judged),
+        "fabric": drawn(joined) if joined else "",
+        "links": odd_links,
         "legend": legend(sockets, devices),
-        "file": files.get(document["host"], ""),
-        "search": search_text(document),
+        "search": search_text(document, bool(odd_links)),
     }
 
 
@@ -254,16 +250,35 @@ def _is_shown_below(document: Document, sentence: str) -> bool:
     return any(row["fix"] == sentence for row in cards)
 
 
+def what_words(document: Document) -> str:
+    """What the table says of a host beside its state; one in order has nothing to tell but its warnings."""
+    if document["state"] == "compliant" and document["areas"]:
+        warnings = len(open_points(document))
+        return _many(warnings, "warning") if warnings else ""
+    return one_line(headline(document), MAX_SENTENCE)
+
+
 def cell_view(area: Document) -> Dict[str, str]:
     """A cell of the matrix: the state, and how much is behind it."""
     done = sum(step["status"] == "applied" for step in area["steps"])
     ahead = sum(step["status"] in AHEAD for step in area["steps"])
     findings = sum(row["level"] != "info" for row in area["findings"])
     words = [_many(ahead, "step")] if ahead else []
-    words += [_many(findings, "finding")] if findings else []
+    words += [_many(findings, "warning" if area["state"] in GOOD_STATES else "finding")] if findings else []
     if done and not words:
         words = ["%d done" % done]
     return {"state": area["state"], "note": ", ".join(words)}
+
+
+def cause_view(cause: Cause, rows: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """A cause above the table, with the rows of the first hosts that have it."""
+    by_name = {row["name"]: row for row in rows}
+    return {
+        "cause": cause,
+        "count": len(cause.hosts),
+        "named": [by_name[name] for name in cause.hosts[:MAX_NAMED] if name in by_name],
+        "more": max(0, len(cause.hosts) - MAX_NAMED),
+    }
 
 
 def names_of(devices: Sequence[hardware.Device]) -> Dict[str, str]:
@@ -299,16 +314,42 @@ def legend(sockets: Sequence[topology.Socket], devices: Sequence[hardware.Device
     return found + [(state, "link " + links.WORDS[state]) for state in links.ORDER if state in states]
 
 
-def area_view(name: str, area: Document, uid: str, names: Mapping[str, str]) -> Dict[str, Any]:
+def _area_row(name: str, area: Document, uid: str, names: Mapping[str, str]) -> Dict[str, Any]:
+    """An area of a host, with what was found and done."""
+    asks = any(row["level"] != "info" for row in area["findings"])
+    # A host without findings has no subjects to call by other names.
+    known = tuple(names.items()) if area["findings"] else ()
+    return {
+        "label": label(name),
+        "id": "%s-%s" % (uid, safe_name(name)),
+        "state": area["state"],
+        "is_quiet": area["state"] == "compliant" and not asks,
+        "body": _told(label(name), json.dumps(area, separators=(",", ":")), known),
+    }
+
+
+@functools.lru_cache(maxsize=SAME)
+def _told(title: str, area: str, names: Tuple[Tuple[str, str], ...]) -> Markup:
+    """What was found in an area, from its JSON: most hosts of a fleet tell the same."""
+    made: Any = _environment().get_template("area.html.j2").module
+    return Markup(made.area_body(area_view(title, json.loads(area), dict(names))))
+
+
+@functools.lru_cache(maxsize=SAME)
+def drawn(what: Union[topology.Socket, fabric.Fabric]) -> Markup:
+    """A part of a drawing: most hosts of a fleet are built alike."""
+    made: Any = _environment().get_template("topology.html.j2").module
+    return Markup(made.socket(what) if isinstance(what, topology.Socket) else made.fabric(what))
+
+
+def area_view(title: str, area: Document, names: Mapping[str, str]) -> Dict[str, Any]:
+    """An area for its template."""
     open_ones = [row for row in area["findings"] if row["level"] != "info"]
     notes = [row for row in area["findings"] if row["level"] == "info"]
     rows, note_rows = findings_list.rows(open_ones, names), findings_list.rows(notes, names)
     changed, same = compare(area["before"], area["after"])
     return {
-        "name": name,
-        "label": label(name),
-        "id": "%s-%s" % (uid, safe_name(name)),
-        "state": area["state"],
+        "label": title,
         "counts": findings_list.counts(area["findings"]) if len(open_ones) > MANY_FINDINGS else [],
         "findings": rows[:MAX_ROWS],
         "notes": note_rows[:MAX_ROWS],
@@ -316,7 +357,6 @@ def area_view(name: str, area: Document, uid: str, names: Mapping[str, str]) -> 
         "left_out": max(0, len(area["steps"]) - MAX_ROWS) + sum(max(0, len(r) - MAX_ROWS) for r in (rows, note_rows)),
         "changed": changed[:MAX_ROWS],
         "same": same[:MAX_ROWS],
-        "is_quiet": area["state"] == "compliant" and not open_ones,
     }
 
 
@@ -402,14 +442,16 @@ def _clip(text: str) -> str:
     )  # fmt: skip
 
 
-def search_text(document: Document) -> str:
-    """What the filter looks through."""
+def search_text(document: Document, has_odd_links: bool) -> str:
+    """What the filter looks through: names and states, then causes, then what they are about."""
+    points = open_points(document)
     words = [document["host"], str(document["host_facts"].get("hostname") or ""), document["state"]]
     words += ["%s %s" % (name, area["state"]) for name, area in document["areas"].items()]
-    words += ["%s %s" % (row["id"], row.get("subject", "")) for _area, row in open_points(document)]
-    judged = links.judgements(document["areas"])
-    words += ["narrow link"] if hardware.link_notes(hardware.devices(document["host_facts"], judged), judged) else []
-    return visible(" ".join(words).replace("_", " ").lower())[:1000]
+    words += ["narrow link"] if has_odd_links else []
+    text = " ".join(words).replace("_", " ")
+    keys = " ".join(dict.fromkeys(key_of(area, row) for area, row in points))
+    about = " ".join(dict.fromkeys("%s %s" % (row["id"], row.get("subject", "")) for _area, row in points))
+    return visible("%s %s %s" % (text, keys, about.replace("_", " "))).lower()[:MAX_SEARCH]
 
 
 def time_words(text: Any) -> str:
@@ -423,8 +465,9 @@ def _many(count: int, one: str) -> str:
     return "%d %s%s" % (count, one, "" if count == 1 else "s")
 
 
-def _bar(counts: Mapping[str, int], total: int) -> List[Tuple[str, float, float]]:
+def _bar(counts: Mapping[str, int]) -> List[Tuple[str, float, float]]:
     """The states as parts of a bar of width 100: state, start and width."""
+    total = sum(counts.values())
     parts, x = [], 0.0
     for state, count in counts.items():
         width = 100.0 * count / total

@@ -26,6 +26,17 @@ HAPPENED = ("applied", "undone", "failed", "stuck")
 STEP_KINDS = ("file", "value", "run", "reboot")
 AHEAD = ("planned", "blocked", "waits", "skipped")
 GOOD_STATES = ("compliant", "changed")
+# Areas as people read them: what was ordered, the machine with its GPUs, then in the order in which a host is brought
+# to its state (_areas/all.py).
+AREA_ORDER = (
+    "acceptance",
+    "platform",
+    "kernel_settings",
+    "block_queue",
+    "xfs_volumes",
+    "numa_slices",
+    "mysql_isolation",
+)
 # Deeper than any report of ours; a hostile host must not exhaust the stack of those who read it.
 MAX_DEPTH = 24
 
@@ -408,7 +419,12 @@ def _follows(step: Mapping[str, Any], area: Mapping[str, Any]) -> bool:
 
 def areas_by_urgency(document: Document) -> List[Tuple[str, Document]]:
     areas: Dict[str, Document] = document["areas"]
-    return sorted(areas.items(), key=lambda item: (-STATES.index(item[1]["state"]), item[0]))
+    return sorted(areas.items(), key=lambda item: (-STATES.index(item[1]["state"]), area_place(item[0])))
+
+
+def area_place(name: str) -> Tuple[int, str]:
+    """Where an area stands among others; those of others' making come last, by name."""
+    return (AREA_ORDER.index(name) if name in AREA_ORDER else len(AREA_ORDER), name)
 
 
 def count_states(documents: Iterable[Document]) -> Dict[str, int]:
@@ -521,13 +537,7 @@ def _correct_drift(document: Document, areas: Sequence[Tuple[str, Document]]) ->
 def _sentence(area: str, row: Mapping[str, Any]) -> str:
     where = label(area) + ": " if area else ""
     if "status" in row:
-        if row["status"] in ("failed", "stuck") or row["kind"] == "file":
-            verb = {"planned": "differs", "waits": "waits for a reboot"}.get(row["status"], row["status"])
-            return "%s%s %s%s" % (where, row["target"], verb, ": " + row["detail"] if row["detail"] else "")
-        if row["kind"] != "value":
-            # Its before and after are names of states; the reason says what is to be done.
-            return "%s%s: %s" % (where, row["target"], row["detail"] or row["why"])
-        return "%s%s is %s, wanted %s" % (where, row["target"], in_words(row["before"]), in_words(row["after"]))
+        return where + step_sentence(row)
     if row["id"] in ("fleet.task-failed", "fleet.bad-input"):
         return "%s: %s" % (row["subject"], in_words(row["observed"]))
     if row["id"].startswith("fleet."):
@@ -539,6 +549,17 @@ def _sentence(area: str, row: Mapping[str, Any]) -> str:
         )
         return "%s%s: %s: %s" % (where, row["subject"], verb, in_words(row["observed"]))
     return "%s%s: %s" % (where, row["subject"], row["why"])
+
+
+def step_sentence(row: Mapping[str, Any]) -> str:
+    """What a step is about: how the value differs, or what became of it."""
+    if row["status"] in ("failed", "stuck") or row["kind"] == "file":
+        verb = {"planned": "differs", "waits": "waits for a reboot"}.get(row["status"], row["status"])
+        return "%s %s%s" % (row["target"], verb, ": " + row["detail"] if row["detail"] else "")
+    if row["kind"] != "value":
+        # Its before and after are names of states; the reason says what is to be done.
+        return "%s: %s" % (row["target"], row["detail"] or row["why"])
+    return "%s is %s, wanted %s" % (row["target"], in_words(row["before"]), in_words(row["after"]))
 
 
 def _many(count: int, one: str, more: str = "") -> str:
@@ -583,9 +604,15 @@ def run_words(playbook: str, is_check: bool, mode: str, count: int) -> str:
     return "%s, %s" % (verb, _many(count, "change") if count else "nothing changed")
 
 
+def is_host(document: Document) -> bool:
+    """Whether it is about a host: what a lot lacks as a whole is told as a report, too, and counts as none."""
+    return "order" not in document["host_facts"]
+
+
 def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mapping[str, str]) -> Document:
-    """What ``run.json`` holds: the run, and each host in a line, worst first."""
+    """What ``run.json`` holds: the run, and each host in a line, worst first; ``others`` has what is no host."""
     ordered = by_urgency(documents)
+    hosts = [document for document in ordered if is_host(document)]
     mode = max((d["mode"] for d in documents), key=MODES.index, default="audit")
     changes = sum(count_done(document) for document in documents)
     return {
@@ -596,20 +623,22 @@ def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mappin
         "playbook": run.get("playbook", ""),
         "mode": mode,
         "did": run_words(run.get("playbook", ""), bool(run.get("check")), mode, changes),
-        "counts": count_states(documents),
+        "counts": count_states(hosts),
         "changes": changes,
-        "hosts": [
-            {
-                "host": document["host"],
-                "file": files.get(document["host"], ""),
-                "state": document["state"],
-                "mode": document["mode"],
-                "areas": {name: area["state"] for name, area in document["areas"].items()},
-                "headline": one_line(headline(document), 400),
-                "cause": one_line(cause(document), 400),
-                "warnings": len(open_points(document)) if document["state"] in GOOD_STATES else 0,
-                "next": one_line(next_step(document), 400),
-            }
-            for document in ordered
-        ],
+        "hosts": [_in_a_line(document, files) for document in hosts],
+        "others": [_in_a_line(document, files) for document in ordered if not is_host(document)],
+    }
+
+
+def _in_a_line(document: Document, files: Mapping[str, str]) -> Document:
+    return {
+        "host": document["host"],
+        "file": files.get(document["host"], ""),
+        "state": document["state"],
+        "mode": document["mode"],
+        "areas": {name: area["state"] for name, area in document["areas"].items()},
+        "headline": one_line(headline(document), 400),
+        "cause": one_line(cause(document), 400),
+        "warnings": len(open_points(document)) if document["state"] in GOOD_STATES else 0,
+        "next": one_line(next_step(document), 400),
     }

@@ -242,11 +242,11 @@ def clusters(cpus: Sequence[int], slices: Slices, node: str) -> List[Cluster]:
     left = list(cpus)
     found: List[Cluster] = []
     for name, kind, members in slices.rows:
-        mine = tuple(cpu for cpu in left if cpu in set(members))
+        mine = tuple(sorted(set(left) & set(members)))
         if mine:
             colour = sum(cluster.kind == "slice" for cluster in found)
             found.append(Cluster(name, kind, mine, colour))
-            left = [cpu for cpu in left if cpu not in mine]
+            left = sorted(set(left) - set(mine))
     if left:
         colour = sum(cluster.kind == "slice" for cluster in found)
         found.append(_rest(slices.rest, node, tuple(left), colour))

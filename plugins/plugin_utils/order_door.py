@@ -217,6 +217,7 @@ def _lot(lot: LotResult, rules: Rules, file: Path, dest: str) -> dict[str, Any]:
     }
     if not is_whole:
         result["report"] = as_report("order %s" % lot.order.number, None, lot.lines, rules)
+        result["report"]["host_facts"] = {"order": lot.order.number}
     return result
 
 

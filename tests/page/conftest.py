@@ -58,25 +58,28 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
         page.on("dialog", lambda dialog: (trouble.append("dialog: " + dialog.message), dialog.dismiss()))
         page.on(
             "request",
-            lambda request: (
-                trouble.append("request: " + request.url)
-                if not (request.url.startswith("data:,") or request.url.split("#")[0] == address)
-                else None
-            ),
+            lambda request: trouble.append("request: " + request.url) if not is_own(request.url) else None,
         )
 
     path = tmp_path / "report.html"
-    address = path.as_uri()
 
-    def open_it(html: str, width: int = 1280, height: int = 900, **options: Any) -> Page:
-        path.write_text(html, encoding="utf-8")
+    def is_own(url: str) -> bool:
+        """Only another page of the run, which somebody asked for."""
+        return url.startswith("data:,") or (
+            url.startswith(tmp_path.as_uri() + "/") and url.split("#")[0].endswith(".html")
+        )
+
+    def open_it(html: str | dict[str, str], width: int = 1280, height: int = 900, **options: Any) -> Page:
+        for name, text in ({"report.html": html} if isinstance(html, str) else html).items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         # A name that runs as script would call it.
         context.add_init_script("window.flags = []; window.flag = (what) => window.flags.push(what);")
         page = context.new_page()
         note(page)
-        page.goto(address)
+        page.goto(path.as_uri())
         return page
 
     yield open_it

@@ -439,6 +439,18 @@ def hgx(host: str = "hgx-01") -> Any:
     return document(host, hgx_facts(host), hgx_findings(), numa_slices=hgx_slices())
 
 
+def hgx_fleet(count: int) -> list[Any]:
+    """So many of them, one in ten with all of that, the others with notes and a warning on each GPU alone."""
+    found = []
+    for number in range(count):
+        rows = (
+            hgx_findings() if number % 10 == 3 else tuple(f for f in hgx_findings() if f.id == "platform.persistence")
+        )
+        name = "hgx-%03d" % number
+        found.append(document(name, hgx_facts(name), rows, **{**sample.good_areas(), "numa_slices": hgx_slices()}))
+    return found
+
+
 # --- a workstation: two GPUs with a bridge
 
 

@@ -52,8 +52,8 @@ SIZES = """() => [...document.querySelectorAll(".topo *")].filter((e) => e.check
   })"""
 
 
-def page_of(*documents: Any) -> str:
-    return fleet_page.render(sample.run_of(list(documents)), list(documents))
+def page_of(*documents: Any) -> dict[str, str]:
+    return dict(fleet_page.pages(sample.run_of(list(documents)), list(documents)))
 
 
 def opened(open_page: Opener, *documents: Any, **options: Any) -> Page:
@@ -187,13 +187,3 @@ def test_a_host_without_gpus_has_no_fabric(open_page: Opener) -> None:
     page = opened(open_page, hosts.no_gpu())
     assert page.locator(".fabricbox").count() == 0
     assert page.locator(".facts div", has_text="GPUs").inner_text().endswith("none")
-
-
-def test_hardware_in_a_folded_fleet_is_drawn_when_opened(open_page: Opener) -> None:
-    page = open_page(page_of(hosts.hgx(), *sample.fleet_of(fleet_page.LAZY_FROM)))
-    assert page.locator(".dev").count() == 0
-    page.evaluate("location.hash = 'host-hgx-01'")
-    expect(page.locator("#host-hgx-01 svg.fabric")).to_be_visible()
-    assert page.locator("#host-hgx-01 .dev").count() == 27
-    box = page.locator("#host-hgx-01 svg.fabric").bounding_box()
-    assert box is not None and box["width"] == 300

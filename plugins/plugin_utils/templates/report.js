@@ -1,35 +1,19 @@
 (function () {
   "use strict";
-  // A browser would take minutes for a whole fleet at once.
+  // More at once would keep a browser busy for seconds.
   var OPEN_AT_ONCE = 60;
-  var rows = Array.prototype.slice.call(document.querySelectorAll(".matrix tbody tr"));
-  var hosts = Array.prototype.slice.call(document.querySelectorAll("details.host"));
+  function all(what) { return Array.prototype.slice.call(document.querySelectorAll(what)); }
+  var rows = all(".matrix tbody tr").map(filtered);
+  var hosts = all("details.host").map(filtered);
   var find = document.getElementById("find");
   var shown = document.getElementById("shown");
   var empty = document.querySelector(".empty");
-  var buttons = Array.prototype.slice.call(document.querySelectorAll("button.state"));
+  var buttons = all("button.state");
+  var causes = all("button[data-key]");
 
-  // Details are kept as data until somebody looks: a fleet opens as fast as a host.
-  // Elements are made one by one, so nothing that a host said is ever read as HTML.
-  function unfold(host) {
-    var kept = host.querySelector(":scope > script.kept");
-    if (kept) {
-      kept.remove();
-      JSON.parse(kept.textContent).forEach(function (item) { host.appendChild(make(item, null)); });
-    }
-  }
-
-  function make(item, space) {
-    if (typeof item === "string") { return document.createTextNode(item); }
-    var tag = item[0];
-    if (tag === "svg") { space = "http://www.w3.org/2000/svg"; }
-    if (!/^[a-z][a-z0-9]*$/i.test(tag) || tag === "script") { return document.createTextNode(""); }
-    var element = space ? document.createElementNS(space, tag) : document.createElement(tag);
-    Object.keys(item[1]).forEach(function (name) {
-      if (!/^on|^style$/i.test(name)) { element.setAttribute(name, item[1][name]); }
-    });
-    item.slice(2).forEach(function (child) { element.appendChild(make(child, space)); });
-    return element;
+  // Asked of the document once: a key stroke in a fleet only compares strings.
+  function filtered(element) {
+    return { element: element, state: element.dataset.state, find: element.dataset.find, isOut: false };
   }
 
   // Raw JSON becomes text, never markup.
@@ -42,15 +26,8 @@
   }
 
   document.addEventListener("toggle", function (event) {
-    if (!event.target.open) { return; }
-    if (event.target.matches("details.host")) { unfold(event.target); }
-    if (event.target.matches("details.raw")) { fill(event.target); }
+    if (event.target.open && event.target.matches("details.raw")) { fill(event.target); }
   }, true);
-
-  function open(host) {
-    unfold(host);
-    host.open = true;
-  }
 
   function follow() {
     var id;
@@ -58,29 +35,36 @@
     var host = id && document.getElementById(id);
     if (host && host.matches("details.host")) {
       host.hidden = false;
-      open(host);
+      host.open = true;
       host.scrollIntoView();
       host.querySelector("summary").focus({ preventScroll: true });
     }
   }
   window.addEventListener("hashchange", follow);
   document.addEventListener("click", function (event) {
-    var link = event.target.closest(".matrix a");
+    var link = event.target.closest(".matrix a, .causes a, .other a");
     // The same link twice changes no hash, and should still lead there.
     if (link && link.getAttribute("href") === location.hash) { follow(); }
   });
+
+  function show(items, fits) {
+    return items.filter(function (item) {
+      var isOut = !fits(item);
+      if (isOut !== item.isOut || item.element.hidden !== isOut) { item.element.hidden = item.isOut = isOut; }
+      return !isOut;
+    }).length;
+  }
 
   function filter() {
     var words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
     var states = buttons.filter(function (b) { return b.getAttribute("aria-pressed") === "true"; })
       .map(function (b) { return b.dataset.state; });
     function fits(item) {
-      return (!states.length || states.indexOf(item.dataset.state) >= 0) &&
-        words.every(function (word) { return item.dataset.find.indexOf(word) >= 0; });
+      return (!states.length || states.indexOf(item.state) >= 0) &&
+        words.every(function (word) { return item.find.indexOf(word) >= 0; });
     }
-    var count = 0;
-    rows.forEach(function (row) { row.hidden = !fits(row); count += row.hidden ? 0 : 1; });
-    hosts.forEach(function (host) { host.hidden = !fits(host); });
+    var count = show(rows, fits);
+    show(hosts, fits);
     empty.hidden = count > 0;
     shown.textContent = count === rows.length
       ? rows.length + " hosts, worst first"
@@ -94,7 +78,17 @@
     find.focus();
   }
 
+  function step(row, by) {
+    var visible = rows.filter(function (item) { return !item.isOut; });
+    if (!visible.length) { return; }
+    var at = row ? visible.map(function (item) { return item.element; }).indexOf(row) + by : 0;
+    if (at < 0 && by === -1) { find.focus(); return; }
+    visible[Math.max(0, Math.min(visible.length - 1, at))].element.querySelector("a").focus();
+  }
+
   if (find) {
+    // What only the script can do is not offered without it.
+    find.form.hidden = false;
     find.addEventListener("input", filter);
     find.form.addEventListener("submit", function (event) { event.preventDefault(); });
     find.addEventListener("keydown", function (event) {
@@ -107,15 +101,17 @@
         filter();
       });
     });
+    causes.forEach(function (button) {
+      button.hidden = false;
+      button.nextElementSibling.hidden = true;
+      button.addEventListener("click", function () {
+        clear();
+        find.value = button.dataset.key;
+        filter();
+        find.form.scrollIntoView();
+      });
+    });
     document.getElementById("clear").addEventListener("click", clear);
-    document.getElementById("open-all").addEventListener("click", function () {
-      var some = hosts.filter(function (host) { return !host.hidden; });
-      some.slice(0, OPEN_AT_ONCE).forEach(open);
-      if (some.length > OPEN_AT_ONCE) { shown.textContent = "Opened the first " + OPEN_AT_ONCE + " of " + some.length + " hosts"; }
-    });
-    document.getElementById("close-all").addEventListener("click", function () {
-      hosts.forEach(function (host) { host.open = false; });
-    });
     document.querySelector(".matrix").addEventListener("keydown", function (event) {
       var row = event.target.closest("tbody tr");
       var moves = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
@@ -125,24 +121,28 @@
     if (find.value) { filter(); }
   }
 
-  function step(row, by) {
-    var visible = rows.filter(function (item) { return !item.hidden; });
-    if (!visible.length) { return; }
-    var at = row ? visible.indexOf(row) + by : 0;
-    if (at < 0 && by === -1) { find.focus(); return; }
-    visible[Math.max(0, Math.min(visible.length - 1, at))].querySelector("a").focus();
+  var openAll = document.getElementById("open-all");
+  if (openAll) {
+    openAll.addEventListener("click", function () {
+      var some = hosts.filter(function (host) { return !host.element.hidden; });
+      some.slice(0, OPEN_AT_ONCE).forEach(function (host) { host.element.open = true; });
+      if (some.length > OPEN_AT_ONCE) { shown.textContent = "Opened the first " + OPEN_AT_ONCE + " of " + some.length + " hosts"; }
+    });
+    document.getElementById("close-all").addEventListener("click", function () {
+      hosts.forEach(function (host) { host.element.open = false; });
+    });
   }
 
   // On paper nothing can be opened: what needs attention is open there.
   var opened = [];
   function toPaper() {
     hosts.forEach(function (host) {
-      var isGood = host.dataset.state === "compliant" || host.dataset.state === "changed";
-      if (!isGood && !host.hidden && !host.open) { open(host); opened.push(host); }
+      var isGood = host.state === "compliant" || host.state === "changed";
+      if (!isGood && !host.element.hidden && !host.element.open) { host.element.open = true; opened.push(host.element); }
     });
   }
   function fromPaper() {
-    opened.forEach(function (host) { host.open = false; });
+    opened.forEach(function (element) { element.open = false; });
     opened = [];
   }
   window.addEventListener("beforeprint", toPaper);
@@ -151,9 +151,5 @@
     if (event.matches) { toPaper(); } else { fromPaper(); }
   });
 
-  // Shown until the script is there: a viewer may forbid it without calling it switched off.
-  var notice = document.getElementById("needs-script");
-  if (notice) { notice.remove(); }
-  hosts.forEach(function (host) { if (host.open) { unfold(host); } });
   follow();
 })();

@@ -141,6 +141,22 @@ def test_two_captures_of_one_name_stay_two_hosts(run: Run) -> None:
             assert {finding["id"] for finding in findings} == {"fleet.same-name"}, row
 
 
+def test_an_order_is_no_host_and_no_host_can_say_so(run: Run) -> None:
+    odd = Report("blocked", findings=(sample.HAS_SIGNATURE,))
+    run.tell("ok", "gpu01", reported(GOOD))
+    for host, action in (("order PO-1", "gpufleet.host.order_acceptance"), ("gpu02", AUDIT)):
+        result = reported(odd)
+        result["report"].update(host=host, host_facts={"order": "PO-1"})
+        run.tell("ok", "gpu02", result, action, args={"capture": "lot"})
+    run.end()
+    told = json.loads((run.folder / "run.json").read_text())
+    assert [row["host"] for row in told["hosts"]] == ["gpu02", "gpu03", "gpu01"]
+    assert [row["host"] for row in told["others"]] == ["order PO-1"]
+    assert told["counts"] == {"blocked": 1, "unknown": 1, "compliant": 1}
+    summary = "\n".join(run.screen.lines)
+    assert "3 hosts, " in summary and "order PO-1" in summary
+
+
 def test_reports_in_a_loop_are_all_kept(run: Run) -> None:
     run.tell(
         "ok", "gpu01", {"results": [reported(DRIFTED), reported(CHANGED, "apply"), {"skipped": True}, "odd"]}, QUEUE

@@ -113,7 +113,7 @@ def test_pairs_may_be_told_either_way_round_and_only_of_gpus_that_are_there() ->
         {"a": "0000:01:00.0", "b": "0000:01:00.0", "type": "X"},
         {"a": "0000:01:00.0", "type": "<b>"},
     ]
-    assert fabric(document).pairs == {(0, 1): "NV4"}
+    assert fabric(document).pairs == (((0, 1), "NV4"),)
 
 
 def test_a_path_over_pcie_says_what_that_is() -> None:

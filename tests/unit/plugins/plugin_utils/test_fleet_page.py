@@ -7,20 +7,31 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
+import itertools
 import json
+import posixpath
 import re
+from collections.abc import Callable
+from html import unescape as html_unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Finding, Report
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_files, fleet_page
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
 from tests import fleet_sample as sample
+from tests.page import hosts
+
+SLOW = Finding("platform.link-slot", "warn", "0000:21:00.0", "x16", "x8", "half of its bandwidth", "move it", "PCIe")
 
 
 class Page(HTMLParser):
@@ -42,8 +53,12 @@ class Page(HTMLParser):
         self.text += data
 
 
+def pages(*documents: fleet.Document) -> dict[str, str]:
+    return dict(fleet_page.pages(sample.run_of(list(documents)), list(documents)))
+
+
 def page(*documents: fleet.Document) -> str:
-    return fleet_page.render(sample.run_of(list(documents)), list(documents))
+    return pages(*documents)["report.html"]
 
 
 def many(document: fleet.Document, count: int) -> list[fleet.Document]:
@@ -71,15 +86,19 @@ def test_worst_hosts_come_first() -> None:
     assert order == [document["state"] for document in fleet.by_urgency(sample.sample())]
 
 
-@pytest.mark.parametrize("count", [1, fleet_page.LAZY_FROM])
+@pytest.mark.parametrize("count", [1, 3, 60])
 def test_words_of_a_host_never_become_markup(count: int) -> None:
-    odd = Page(page(*many(sample.hostile(), count)))
-    assert "img" not in {tag for tag, _attrs in odd.tags}
-    scripts = [attrs.get("type") for tag, attrs in odd.tags if tag == "script"]
-    assert [kind for kind in scripts if kind != "application/json"] == [None]
-    assert not [name for _tag, attrs in odd.tags for name in attrs if name.startswith("on") or name == "style"]
-    assert not [attrs for tag, attrs in odd.tags if tag == "script" and attrs.get("src")]
-    assert "\u202e" not in page(*many(sample.hostile(), count))
+    made = pages(*many(sample.hostile(), count))
+    assert len(made) == (61 if count == 60 else 1)
+    for name, html in made.items():
+        odd = Page(html)
+        assert "img" not in {tag for tag, _attrs in odd.tags}
+        scripts = [attrs.get("type") for tag, attrs in odd.tags if tag == "script"]
+        own = [kind for kind in scripts if kind != "application/json"]
+        assert own == ([None] if name == "report.html" else [])
+        assert not [name for _tag, attrs in odd.tags for name in attrs if name.startswith("on") or name == "style"]
+        assert not [attrs for tag, attrs in odd.tags if tag == "script" and attrs.get("src")]
+        assert "\u202e" not in html
 
 
 @given(st.text(), st.text())
@@ -90,21 +109,35 @@ def test_json_in_a_script_cannot_leave_it(key: str, value: str) -> None:
 
 
 def test_the_policy_names_exactly_the_script_and_the_style_of_the_page() -> None:
-    html = page(*sample.sample())
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
-    assert policy is not None
-    for tag, kind in (("style", "style-src"), ("script", "script-src")):
-        (body,) = re.findall("<%s>(.*?)</%s>" % (tag, tag), html, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
-        assert "%s 'sha256-%s'" % (kind, digest) in policy[1]
-    assert "default-src 'none'" in policy[1] and "unsafe" not in policy[1]
+    made = pages(*sample.fleet_of(200))
+    one_host = next(html for name, html in made.items() if name.startswith("hosts/"))
+    for html, has_script in ((page(*sample.sample()), True), (made["report.html"], True), (one_host, False)):
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+        assert policy is not None
+        bodies = [("style", "style-src", re.findall("<style>(.*?)</style>", html, re.DOTALL))]
+        bodies += [("script", "script-src", re.findall("<script>(.*?)</script>", html, re.DOTALL))]
+        for tag, kind, found in bodies:
+            assert len(found) == (tag == "style" or has_script)
+            digests = ["'sha256-%s'" % base64.b64encode(hashlib.sha256(b.encode()).digest()).decode() for b in found]
+            assert "%s %s;" % (kind, " ".join(digests) or "'none'") in policy[1]
+        assert "default-src 'none'" in policy[1] and "unsafe" not in policy[1]
 
 
-def test_nothing_is_fetched() -> None:
-    for tag, attrs in Page(page(*sample.sample())).tags:
-        for name in ("src", "href", "data", "poster", "srcset", "action"):
-            target = attrs.get(name) or "#"
-            assert target.startswith(("#", "data:,")) or (tag == "a" and re.fullmatch(r"[\w.-]+\.json", target)), target
+@pytest.mark.parametrize("documents", [sample.sample(), sample.fleet_of(200)], ids=["one page", "a page a host"])
+def test_nothing_is_fetched_and_links_lead_to_what_is_there(documents: list[fleet.Document]) -> None:
+    made = pages(*documents)
+    files = {"%d.json" % number for number in range(len(documents))}
+    for name, html in made.items():
+        page = Page(html)
+        ids = {attrs["id"] for _tag, attrs in page.tags if "id" in attrs}
+        for tag, attrs in page.tags:
+            for attribute in ("src", "href", "data", "poster", "srcset", "action"):
+                target = attrs.get(attribute) or "#"
+                if target.startswith("#") or target == "data:,":
+                    assert target in ("#", "data:,") or target[1:] in ids or target.startswith(("#i-", "#h")), target
+                    continue
+                path = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(target)))
+                assert tag == "a" and (path in made or path in files), target
 
 
 def test_ids_are_unique_and_links_lead_somewhere() -> None:
@@ -121,19 +154,94 @@ def test_raw_json_is_the_document() -> None:
     assert json.loads(raw) == document
 
 
-def test_a_large_fleet_stays_small() -> None:
-    html = page(*sample.fleet_of(500))
-    assert len(html.encode()) < 15_000_000
-    assert html.count('class="kept"') == 500
+def test_the_hosts_of_a_small_fleet_stand_in_one_page_that_can_be_mailed() -> None:
+    made = pages(*hosts.hgx_fleet(20))
+    assert list(made) == ["report.html"]
+    assert made["report.html"].count('class="body"') == 20
 
 
-def test_what_is_beyond_the_budget_is_left_to_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_page, "DETAILS_BUDGET", 60_000)
-    monkeypatch.setattr(fleet_page, "RAW_BUDGET", 20_000)
+@pytest.mark.parametrize("make", [sample.fleet_of, hosts.hgx_fleet])
+def test_a_page_stays_below_three_megabytes(make: Callable[[int], list[fleet.Document]]) -> None:
+    """The largest fleet in one page, the smallest that is not, and a large one."""
+    documents = fleet.by_urgency(make(200))
+    details = (fleet_page._row(document, 100, {})["details"] for document in documents)
+    raw = (fleet_page.json_for_script(document) for document in documents)
+    sizes = itertools.accumulate(len(one) + len(other) for one, other in zip(details, raw, strict=True))
+    fits = sum(1 for _size in itertools.takewhile(lambda size: size <= fleet_page.ONE_PAGE, sizes))
+    for count, is_one in ((fits, True), (fits + 1, False), (200, False)):
+        made = pages(*documents[:count])
+        assert len(made) == (1 if is_one else count + 1)
+        # The table grows with its hosts and nothing else: that of a thousand stays as far below.
+        assert len(made["report.html"].encode()) < (3_000_000 if is_one else 600_000)
+
+
+def test_each_host_of_a_large_fleet_has_the_page_that_it_would_have_alone() -> None:
+    documents = sample.fleet_of(200)
+    made = pages(*documents)
+    assert list(made)[-1] == "report.html" and len(made) == 201
+    alone = Page(page(next(d for d in documents if d["host"] == "gpu-033")))
+    apart = Page(made["hosts/gpu-033.html"])
+    for text in ("gpu-033", "Host report", "LVM2_member, volume group vg_old", "Topology"):
+        assert text in apart.text and text in alone.text
+    assert ("a", {"href": "../report.html"}) in apart.tags
+    assert ("a", {"href": "../33.json"}) in apart.tags
+    assert "What was found" in apart.text and "What ails most hosts" not in apart.text
+    # One folder for all, and no name leads out of it.
+    odd = pages(*many(sample.hostile("../../etc/" + sample.HOSTILE), 60))
+    assert {name.count("/") for name in odd} == {0, 1} and not [name for name in odd if ".." in name]
+
+
+def test_the_table_says_what_is_the_matter_with_each_host() -> None:
     html = page(*sample.sample())
-    assert "This page would be too large" in html
-    # The worst come first, so the details of what is in order are the ones that go.
-    assert html.index("12Q") < html.index("This page would be too large")
+    (row,) = re.findall('<tr role="row" data-state="blocked".*?</tr>', html, re.DOTALL)
+    assert "a device with a signature is never formatted" in row
+    warned = sample.document(
+        "gpu-a08", platform=Report("compliant", findings=(SLOW, dataclasses.replace(SLOW, subject="x")))
+    )
+    row = re.findall('<tr role="row" data-state="compliant".*?</tr>', page(warned, *sample.sample()), re.DOTALL)[0]
+    assert "gpu-a08" in row and "compliant<small><bdi>2 warnings" in row
+    assert row.count("<small>2 warnings</small>") == 1
+
+
+def test_the_columns_begin_with_the_gpus() -> None:
+    (head,) = re.findall("<thead.*?</thead>", page(*sample.sample(), *hosts.hgx_fleet(2)), re.DOTALL)[:1]
+    names = re.findall('scope="col">([^<]*)<', head)
+    ours = ["platform", "kernel settings", "block queue", "xfs volumes", "numa slices", "mysql isolation"]
+    # What no version of ours knows comes last.
+    assert names[:-1] == ["Host", "State", *ours] and "img" in names[-1]
+    known = [name.replace(" ", "_") for name in ours]
+    assert known == list(AREAS) == list(fleet.AREA_ORDER[1:])
+
+
+def test_what_ails_most_hosts_stands_above_the_table() -> None:
+    html = page(*sample.fleet_of(300))
+    assert html.index("What ails most hosts") < html.index('class="matrix"')
+    (causes,) = re.findall('<section aria-labelledby="causes-h".*?</section>', html, re.DOTALL)
+    rows = [" ".join(Page(row).text.split()) for row in re.findall("<li.*?</li>", causes, re.DOTALL)]
+    assert len(rows) == fleet_page.MAX_CAUSES
+    assert rows[0].startswith("holds changes back xfs volumes: has signature a device with a signature is never")
+    assert rows[0].endswith("4 hosts: gpu-033, gpu-113, gpu-193, gpu-273")
+    # Its button finds exactly these.
+    key = html_unescape(re.findall('data-key="([^"]*)"', causes)[0]).lower()
+    found = re.findall('data-find="([^"]*)"><th role="rowheader" scope="row"><a href="hosts/([^"]*).html"', html)
+    assert [name for words, name in found if key in html_unescape(words)] == [
+        "gpu-033",
+        "gpu-113",
+        "gpu-193",
+        "gpu-273",
+    ]
+    assert "What ails most hosts" not in page(*sample.sample()[:3])
+
+
+def test_an_order_is_not_counted_as_a_host() -> None:
+    order = sample.document(
+        "order PO-1", facts={"order": "PO-1"}, xfs_volumes=Report("blocked", findings=(sample.HAS_SIGNATURE,))
+    )
+    html = page(sample.document("gpu-a01"), sample.document("gpu-a02"), order)
+    assert "All 2 hosts are as wanted." in Page(html).text
+    assert html.count('<tr role="row" data-state') == 2
+    (other,) = re.findall('<p class="other">.*?</p>', html)
+    assert "order PO-1" in other and "never formatted" in other and html.count('class="body"') == 3
 
 
 def test_a_flood_of_steps_and_a_huge_file_are_cut() -> None:
@@ -141,15 +249,17 @@ def test_a_flood_of_steps_and_a_huge_file_are_cut() -> None:
     step = {**sample.sample()[1]["areas"]["block_queue"]["steps"][0], "after": "x" * 100_000 + "\n" + "line\n" * 50_000}
     document["areas"]["block_queue"].update(state="drifted", steps=[step] * 1000)
     document["areas"]["block_queue"]["after"] = {"key%d" % n: "y" * 5000 for n in range(1000)}
-    details = fleet_page.host_view(document, 0, {})
-    assert len(details["areas"][0]["steps"]) == fleet_page.MAX_ROWS
-    assert details["areas"][0]["left_out"] == 800
-    assert len(details["areas"][0]["steps"][0]["diff"]) <= fleet_page.MAX_DIFF_LINES + 1
+    area = fleet_page.area_view("block queue", document["areas"]["block_queue"], {})
+    assert len(area["steps"]) == fleet_page.MAX_ROWS
+    assert area["left_out"] == 800
+    assert len(area["steps"][0]["diff"]) <= fleet_page.MAX_DIFF_LINES + 1
 
 
 def test_a_run_that_was_cut_off_says_so() -> None:
     documents = [sample.document("gpu01")]
-    assert "no recorded end" in fleet_page.render(sample.run_of(documents, finished=None), documents)
+    assert (
+        "no recorded end" in dict(fleet_page.pages(sample.run_of(documents, finished=None), documents))["report.html"]
+    )
     assert "no recorded end" not in page(*documents)
 
 
@@ -161,7 +271,7 @@ def test_the_page_is_made_again_from_the_files(tmp_path: Path) -> None:
     documents = sample.sample()
     for document in documents:
         fleet_files.write_json(tmp_path / (fleet_files.safe_name(document["host"]) + ".json"), document)
-    assert "8 of 10" in Page(fleet_page.render_folder(tmp_path)).text
+    assert "8 of 10" in Page(dict(fleet_page.pages_of_folder(tmp_path))["report.html"]).text
 
 
 # --- values and differences
@@ -195,15 +305,3 @@ def test_a_file_is_shown_by_the_lines_that_differ() -> None:
     assert fleet_page.file_diff("a\nb\n", "a\nc\n") == [(" ", "a"), ("-", "b"), ("+", "c")]
     assert fleet_page.file_diff(None, "a\n") == [("+", "a")]
     assert fleet_page.file_diff("same\n", "same\n") == []
-
-
-@given(st.text(), st.text())
-def test_folded_details_are_what_they_were(text: str, attribute: str) -> None:
-    env = fleet_page._environment()
-    html = env.from_string('<p class="{{ a }}"><b>{{ t }}</b> x<svg><use href="#i"/></svg></p>').render(
-        t=text, a=attribute
-    )
-    (paragraph,) = fleet_page.fold(html)
-    shown, titled = fleet.visible(text), fleet.visible(attribute)
-    bold = ["b", {}] + ([shown] if shown.strip() else [])
-    assert paragraph == ["p", {"class": titled}, bold, " x", ["svg", {}, ["use", {"href": "#i"}]]]

@@ -180,6 +180,7 @@ def test_a_lot_that_lacks_hosts_has_a_report_of_its_own(tmp_path: Path) -> None:
     document = fleet.normalise(result["report"])
     assert document is not None and document["state"] == "blocked"
     assert document["areas"]["acceptance"]["findings"][0]["subject"] == "Hosts of class hgx_h100"
+    assert not fleet.is_host(document)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
