@@ -13,6 +13,7 @@ from typing import Callable, Dict, Iterable, List, Tuple
 
 from . import scrub_names
 from .scrub_binary import vendor_words
+from .scrub_secrets import without_secrets
 from .stand_ins import StandIns
 
 _HEX = "0-9A-Fa-f"
@@ -21,6 +22,7 @@ _BEGINS = r"(?:(?<=\\x2d)|(?<![A-Za-z0-9]))"
 # What a word is made of.
 _PIECE = re.compile(r"(?<=\\)x2d|[A-Za-z0-9]+")
 _GAP = re.compile(" +")
+_SMALL = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _DASH = r"(?P<dash>-|\\x2d)"
 _UUID = re.compile(
     r"(?:(?<=\\x2d)|(?<![%s]))[%s]{8}%s(?:[%s]{4}(?P=dash)){3}[%s]{12}(?![%s])" % (_HEX, _HEX, _DASH, _HEX, _HEX, _HEX)
@@ -57,11 +59,6 @@ _IPV6 = re.compile(r"(?<![\w:.])(?:[%s]{0,4}:){2,7}(?:%s|[%s]{0,4})(?![\w:]|\.\d
 _ALL_OCTETS = re.compile(r"[%s]{2}(?::[%s]{2}){7}" % (_HEX, _HEX))
 # Vital product data as lspci prints it.
 _VENDOR_FIELD = re.compile(r"(\[[VY][0-9A-Z]\] [^\n:]{1,40}: )(.{12,})")
-_SECRET = re.compile(
-    r"((?:password|passwd|passphrase|secret|token)[\"']?\s{0,9}[=:]\s{0,9}[\"']?)[^\s\"',;{[]{1,200}|"
-    r"(grub\.pbkdf2\.)[\w.]{20,}",
-    re.IGNORECASE | re.ASCII,
-)
 # Places where four numbers with dots are a version: packages, modules, libraries, what the kernel tells of hardware.
 _NO_ADDRESSES = (
     "/sys/",
@@ -85,7 +82,11 @@ class Scrubber:
         self._words = _by_first_piece(serials, stand_ins.serial)
         for piece, words in _by_first_piece(filter(scrub_names.is_host, names), stand_ins.host).items():
             self._words.setdefault(piece, []).extend(words)
-        self._domains = sorted({name.partition(".")[2].lower() for name in names if name.count(".") >= 2}, key=len)
+        domains = sorted({name.partition(".")[2].lower() for name in names if name.count(".") >= 2}, key=len)
+        self._domains = [
+            (domain, re.compile(r"(?<![\w.-])(?:[A-Za-z0-9][\w-]{0,62}\.){0,9}%s(?![\w-])" % re.escape(domain), re.I))
+            for domain in domains
+        ]
 
     def file(self, path: str, text: str) -> str:
         """A file by its path on the host."""
@@ -112,7 +113,7 @@ class Scrubber:
         return self._by_form(self._recurring(name))
 
     def text(self, text: str, path: str = "") -> str:
-        text = _SECRET.sub(lambda match: (match.group(1) or match.group(2)) + "scrubbed", text)
+        text = without_secrets(text, path)
         text = scrub_names.relabelled(text, self._make.serial)
         text = scrub_names.renamed(text, path, self._make.host)
         text = _VENDOR_FIELD.sub(lambda match: match.group(1) + vendor_words(match.group(2), self._make.token), text)
@@ -120,21 +121,21 @@ class Scrubber:
 
     def _recurring(self, text: str) -> str:
         text = self._without_words(text)
-        for domain in self._domains:
-            if domain in text:
-                pattern = r"(?<![\w.-])(?:[A-Za-z0-9][\w-]{0,62}\.){0,9}%s(?![\w-])" % re.escape(domain)
-                text = re.sub(pattern, lambda match: self._make.host(match.group()), text)
+        for domain, pattern in self._domains:
+            if domain in _lower(text):
+                text = pattern.sub(lambda match: self._make.host(match.group()), text)
         return text
 
     def _without_words(self, text: str) -> str:
         """In one pass, since a log may hold a megabyte and a thousand words."""
         parts: List[str] = []
         done = 0
-        for piece in _PIECE.finditer(text):
+        small = _lower(text)
+        for piece in _PIECE.finditer(small):
             start = piece.start()
             for word, made in self._words.get(piece.group(), ()) if start >= done else ():
                 end = start + len(word)
-                if text.startswith(word, start) and not text[end : end + 1].isalnum():
+                if small.startswith(word, start) and not text[end : end + 1].isalnum():
                     gap = _GAP.match(text, end)
                     parts += [text[done:start], _in_column(made, len(word), gap.group() if gap else "")]
                     done = gap.end() if gap else end
@@ -215,11 +216,15 @@ class Scrubber:
         return "::ffff:%x:%x" % (int(groups[6], 16), int(groups[7], 16)) if made.ipv4_mapped else made.compressed
 
 
+def _lower(text: str) -> str:
+    """Small letters, of which there are as many: str.lower makes two of some."""
+    return text.translate(_SMALL)
+
+
 def _by_first_piece(words: Iterable[str], make: Callable[[str], str]) -> Dict[str, List[Tuple[str, str]]]:
-    """Words with their stand-ins by the letters that they begin with, the longest first: it may hold a short one."""
+    """Words in small letters with their stand-ins by what they begin with, the longest first: it may hold a short one."""
     found: Dict[str, List[Tuple[str, str]]] = {}
-    every = {form for word in words for form in (word, word.lower(), word.upper())}
-    for word in sorted(every, key=lambda word: (-len(word), word)):
+    for word in sorted(set(map(_lower, words)), key=lambda word: (-len(word), word)):
         piece = _PIECE.match(word)
         if piece:
             found.setdefault(piece.group(), []).append((word, make(word)))

@@ -55,11 +55,18 @@ _HOST_SPEECH = re.compile(
     r"Redfish Service Hostname: |^ {0,40}Name : (?=[^\s:]{1,250}:)|^E:MD_NAME=|\bARRAY\s[^\n]{0,200}?\bname=)(?P<host>[A-Za-z0-9][\w.-]{0,252})",
     re.MULTILINE | re.ASCII,
 )
-# Network file systems: "server:/export" and "//server/share" in tables of mounts.
+# Network file systems: "server:/export" and "//server/share" in tables of mounts, addresses with a scheme, domains of CIFS.
 _SERVERS = re.compile(
-    r"(?P<before>^|[\s,=])(?:(?P<host>[A-Za-z0-9][\w.-]{0,252})(?=:/)|//(?P<share>[A-Za-z0-9][\w.-]{0,252})(?=/))",
+    r"(?P<before>^|[\s,=])(?:(?P<host>[A-Za-z0-9][\w.-]{0,252})(?=:/(?!/))|//(?P<share>[A-Za-z0-9][\w.-]{0,252})(?=/)|"
+    r"[A-Za-z][A-Za-z0-9+-]{0,20}://(?:[^\s/@]{0,80}@)?(?P<url>[A-Za-z0-9][\w.-]{0,252})|"
+    r"(?:domain|dom|workgroup)=(?P<domain>[A-Za-z0-9][\w.-]{0,252}))",
     re.MULTILINE | re.ASCII,
 )
+# Lustre names its servers with their network, also in the kernel's log.
+_LUSTRE = re.compile(
+    r"(?P<before>)(?<![\w.-])(?P<host>[A-Za-z0-9][\w.-]{0,252})(?=@(?:tcp|o2ib|kfi|gni)\d{0,3}\b)", re.ASCII
+)
+_NAMED_BY = ("host", "share", "url", "domain")
 _MOUNT_TABLES = ("fstab", "mountinfo", "mounts", "mtab", "cmdline")
 # Everybody's, or an address.
 _NO_NAME = re.compile(r"localhost.*|systemd-1|[\d.]+", re.ASCII)
@@ -100,11 +107,11 @@ def renamed(text: str, path: str, stand_in: Callable[[str], str]) -> str:
 
     def other(match: re.Match[str]) -> str:
         groups = match.groupdict()
-        name = groups.get("host") or groups.get("share") or ""
+        name = next((groups[key] for key in _NAMED_BY if groups.get(key)), "")
         made = name if _NO_NAME.fullmatch(name.lower()) else stand_in(name)
         return match.group().replace(name, made) if "time" not in groups else groups["time"] + made + groups["rest"]
 
-    text = _HOST_SPEECH.sub(other, _JOURNAL.sub(other, text))
+    text = _LUSTRE.sub(other, _HOST_SPEECH.sub(other, _JOURNAL.sub(other, text)))
     return _SERVERS.sub(other, text) if _is_table_of_mounts(path) else text
 
 
@@ -129,9 +136,9 @@ def is_telling(word: str) -> bool:
 
 def hosts_in(path: str, text: str) -> Set[str]:
     """Names of this host and of others that it speaks of."""
-    found = {match.group("host") for pattern in (_JOURNAL, _HOST_SPEECH) for match in pattern.finditer(text)}
+    found = {match.group("host") for pattern in (_JOURNAL, _HOST_SPEECH, _LUSTRE) for match in pattern.finditer(text)}
     if _is_table_of_mounts(path):
-        found |= {match.group("host") or match.group("share") for match in _SERVERS.finditer(text)}
+        found |= {match.group(key) for match in _SERVERS.finditer(text) for key in _NAMED_BY if match.group(key)}
     if path.endswith(("/etc/hostname", "/proc/sys/kernel/hostname")):
         found.add(text.strip())
     return {name for name in found if not _NO_NAME.fullmatch(name.lower())}
