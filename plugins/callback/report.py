@@ -52,6 +52,7 @@ author:
 """
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,8 @@ ORDER_ACTION = "gpufleet.host.order_acceptance"
 # Tasks by which a playbook turns a report that is there already into an exit status.
 VERDICTS = ("fail", "assert", "ansible.builtin.fail", "ansible.builtin.assert")
 MESSAGE_LIMIT = 4000
+# How Ansible's own validation of a role's variables names what was given: the class inside of it.
+_PYTHON_CLASS = re.compile(r"<class '(?:\w+\.)*(?:_AnsibleTagged)?(\w+)'>")
 COLORS = {
     "failed": C.COLOR_ERROR,
     "rolled_back": C.COLOR_ERROR,
@@ -135,9 +138,7 @@ class CallbackModule(CallbackBase):
             return
         message = _message(result._result)
         # Argument specs of roles say it with a key, our modules in words (_engine/door.py).
-        is_input = "argument_errors" in result._result or (
-            _is_of_collection(result._task) and " is not possible; allowed: " in message
-        )
+        is_input = "argument_errors" in result._result or (_is_of_collection(result._task) and " allowed: " in message)
         found = fleet.task_failed(result._task.get_name(), message, result._task.action, is_input)
         self._keep(name, fleet.with_finding(document or self._blank(name), found))
 
@@ -315,10 +316,14 @@ def _message(result: Any) -> str:
     for key in ("msg", "message", "module_stderr", "stderr", "exception", "censored"):
         text = str(result.get(key) or "").strip()
         if text:
-            text = text.removeprefix("Task failed: ")
+            text = _PYTHON_CLASS.sub(_plain_name, text.removeprefix("Task failed: "))
             return text if len(text) <= MESSAGE_LIMIT else text[:MESSAGE_LIMIT] + " …"
     failed = [row for row in result.get("results") or () if isinstance(row, dict) and row.get("failed")]
     return _message(failed[0]) if failed else ""
+
+
+def _plain_name(found: re.Match[str]) -> str:
+    return "nothing" if found.group(1) == "NoneType" else "a " + found.group(1).lower()
 
 
 def _now() -> str:

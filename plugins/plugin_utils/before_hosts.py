@@ -17,7 +17,7 @@ from ansible.errors import AnsibleError
 from ansible.inventory.manager import InventoryManager
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
-from ansible_collections.gpufleet.host.plugins.plugin_utils.order_fields import nearest
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.want_slips import did_you_mean
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = "gpufleet.host."
@@ -67,13 +67,6 @@ def _words_of_areas() -> str:
     return ", ".join(
         area.name if area.name == area.role else "%s or %s" % (area.role, area.name) for area in AREAS.values()
     )
-
-
-def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Between a wrong word and what is allowed: the word that is close to it, else one that it is a part of (mysql)."""
-    known = list(words)
-    meant = nearest(word, known) or next((name for name in known if len(word) > 1 and word.lower() in name), "")
-    return "; did you mean %s?" % meant if meant else ";"
 
 
 def refuse_nobody(pattern: Any, limit: Any, groups: Mapping[str, Collection[str]], loader: Any) -> None:

@@ -22,8 +22,9 @@ from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AR
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.tuning import AREAS as TUNING
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import RISKS, STATES, BadWant
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.want_slips import did_you_mean
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import valid_want
-from ansible_collections.gpufleet.host.plugins.plugin_utils.before_hosts import did_you_mean, tags_of_areas
+from ansible_collections.gpufleet.host.plugins.plugin_utils.before_hosts import tags_of_areas
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ROOT / "roles"

@@ -538,7 +538,10 @@ def _sentence(area: str, row: Mapping[str, Any]) -> str:
     where = label(area) + ": " if area else ""
     if "status" in row:
         return where + step_sentence(row)
-    if row["id"] in ("fleet.task-failed", "fleet.bad-input"):
+    if row["id"] == "fleet.bad-input":
+        # It begins with the variable; a line of a terminal is not to end before the reason.
+        return in_words(row["observed"])
+    if row["id"] == "fleet.task-failed":
         return "%s: %s" % (row["subject"], in_words(row["observed"]))
     if row["id"].startswith("fleet."):
         return "%s: %s" % (row["id"].split(".", 1)[1].replace("-", " "), unknown_reason(row["observed"]) or row["why"])

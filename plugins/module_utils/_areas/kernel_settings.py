@@ -113,4 +113,5 @@ AREA = Area(
     plan=kernel_settings.plan,
     judge=kernel_settings.judge,
     adopt=kernel_settings.adopt,
+    examples={"sysctls": "{vm.swappiness: 10}", "module_options": "{nvme_core: {multipath: N}}"},
 )

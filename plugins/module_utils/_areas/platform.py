@@ -89,4 +89,5 @@ AREA = Area(
     plan=platform.plan,
     judge=platform.judge,
     adopt=platform.adopt,
+    examples={"tables": "{gpus: [{name: NVIDIA X100, pci_id: 10de:9999}]}"},
 )

@@ -125,4 +125,5 @@ AREA = Area(
     plan=xfs_volumes.plan,
     judge=xfs_volumes.judge,
     adopt=xfs_volumes.adopt,
+    examples={"volumes.mkfs_features": "{reflink: false}"},
 )

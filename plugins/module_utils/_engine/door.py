@@ -16,6 +16,7 @@ from .engine import Area, run_area
 from .host import LiveHost, MemoHost
 from .journal import Journal, JournalError, Lock, Locked
 from .values import RISKS, BadWant, Finding, Report, StepResult, Unknown, readable, worst
+from .want_slips import described
 
 COMMON_SPEC: Dict[str, Any] = {
     "allow_risk": {"type": "str", "choices": list(RISKS), "default": "safe"},
@@ -153,8 +154,9 @@ def sentence(finding: Finding) -> str:
 
 def bad_want_message(area: Area, error: BadWant) -> str:
     """The message for a wanted value that cannot be: the role's variable, what was given, what is allowed."""
-    return "%s_%s: %r is not possible; allowed: %s (option %s of gpufleet.host.%s). Nothing was changed." % (
-        area.role, error.variable, error.given, error.allowed, error.variable, area.name,
+    says = error.says or "%s is not possible;" % described(error.given)
+    return "%s_%s: %s allowed: %s (option %s of gpufleet.host.%s). Nothing was changed." % (
+        area.role, error.variable, says, error.allowed, error.variable, area.name,
     )  # fmt: skip
 
 

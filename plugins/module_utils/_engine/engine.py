@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -38,6 +38,7 @@ class Area:
     ``spec`` is the argument spec of the want; ``check_want`` raises BadWant for what no host could
     satisfy (pure, also run on the controller); ``observe`` looks at what the want is about; ``plan``
     and ``judge`` are pure; ``adopt`` turns what was observed into the want's own format.
+    ``examples`` shows how an option is written whose spec does not tell, by its path without numbers.
     ``follows`` names areas on whose result this one's plan depends: it is run again when they change something.
     """
 
@@ -50,6 +51,7 @@ class Area:
     judge: Callable[[Want, Have], List[Finding]]
     adopt: Callable[[Have], Dict[str, Any]]
     follows: Tuple[str, ...] = ()
+    examples: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

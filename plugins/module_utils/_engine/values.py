@@ -62,13 +62,15 @@ class BadWant(ValueError):
     :param variable: name of the module option, with its path (``volumes[0].allocsize``).
     :param given: the value as the user wrote it.
     :param allowed: a sentence on what is allowed.
+    :param says: what is the matter with it, before ``allowed``, where it is more than a value that is not possible.
     """
 
-    def __init__(self, variable: str, given: Any, allowed: str) -> None:
+    def __init__(self, variable: str, given: Any, allowed: str, says: str = "") -> None:
         super().__init__(variable, given, allowed)
         self.variable = variable
         self.given = given
         self.allowed = allowed
+        self.says = says
 
     def __str__(self) -> str:
         return "%s: %r is not possible: allowed is %s" % (self.variable, self.given, self.allowed)

@@ -16,6 +16,7 @@ from .engine import Area, run_area
 from .host import Host
 from .journal import Journal
 from .values import BadWant, Finding, Report, StepResult, readable
+from .want_slips import refuse_slips
 
 
 def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -23,10 +24,11 @@ def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
 
     :raises BadWant: naming the option, what was given and what is allowed.
     """
+    refuse_slips(area.spec, given, area.examples)
     # A copy, since the validator fills in what is missing in the defaults of the spec itself.
     checked = ArgumentSpecValidator(copy.deepcopy(dict(area.spec))).validate(dict(given))
     if checked.error_messages:
-        raise BadWant("want", dict(given), "; ".join(checked.error_messages))
+        raise BadWant("want", sorted(given), "; ".join(checked.error_messages))
     want = {name: checked.validated_parameters[name] for name in area.spec}
     area.check_want(want)
     return want

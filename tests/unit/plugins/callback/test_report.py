@@ -178,7 +178,18 @@ def test_a_host_that_does_not_answer_is_unknown(run: Run) -> None:
     [
         ({"msg": "no such package"}, OTHER, "fleet.task-failed", "no such package"),
         ({"msg": "x: 7 is not possible; allowed: 8"}, QUEUE, "fleet.bad-input", "x: 7 is not possible; allowed: 8"),
+        ({"msg": "x: given a list [1], allowed: 8"}, QUEUE, "fleet.bad-input", "x: given a list [1], allowed: 8"),
         ({"msg": "bad", "argument_errors": ["x"]}, OTHER, "fleet.bad-input", "bad"),
+        # As ansible-core 2.19 words it.
+        (
+            {
+                "msg": "x: <class 'ansible.module_utils._internal._datatag._AnsibleTaggedList'> cannot be converted",
+                "argument_errors": ["x"],
+            },
+            OTHER,
+            "fleet.bad-input",
+            "x: a list cannot be converted",
+        ),
         ({"module_stderr": "Traceback"}, QUEUE, "fleet.task-failed", "Traceback"),
         ({"results": [{"failed": True, "msg": "third"}]}, OTHER, "fleet.task-failed", "third"),
         ({}, OTHER, "fleet.task-failed", "an error without a message"),

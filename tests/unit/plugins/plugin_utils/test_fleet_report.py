@@ -307,3 +307,10 @@ def test_every_host_that_is_not_as_wanted_is_told_what_to_do() -> None:
 def test_waiting_settings_are_counted(number: int, words: str) -> None:
     waits = Report("pending_reboot", sample.done(sample.CMDLINE, status="waits") * number)
     assert words in fleet.next_step(doc(kernel_settings=waits))
+
+
+def test_what_is_wrong_with_a_variable_is_said_before_a_line_ends() -> None:
+    said = "io_scheduler_rules[0].schedular: no such key; did you mean scheduler? allowed: class, id"
+    task = "Observe the host and plan every area of it, with a long name"
+    document = sample.blank("gpu01", fleet.task_failed(task, said, "gpufleet.host.node_audit", is_input=True))
+    assert fleet.headline(document) == said
