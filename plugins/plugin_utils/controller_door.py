@@ -11,12 +11,14 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import connection_loader
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.tuning import AREAS as TUNING
@@ -58,6 +60,9 @@ class ActionModule(ActionBase):
             return dict(result, skipped=True, state="compliant", to_apply=[], summary="", msg="no area has these tags")
         if args.get("capture"):
             args["capture"] = where_people_are(str(args["capture"]))
+            # A capture lies here, whatever the inventory says of the host that stands for it, and is read without privileges.
+            self._connection = connection_loader.get("ansible.builtin.local", self._play_context)
+            task_vars = {**variables, "ansible_python_interpreter": sys.executable}
         module = smallest_form(name, args.get("areas") or [], self._task.action)
         result.update(self._execute_module(module_name=module, module_args=args, task_vars=task_vars))
         if "report" in result and not args.get("capture"):

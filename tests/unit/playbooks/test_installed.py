@@ -47,7 +47,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def play(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = environment(ANSIBLE_COLLECTIONS_PATH=str(installed), PYTHONDONTWRITEBYTECODE="1")
     (cwd / "hosts.yml").write_text(INVENTORY, encoding="utf-8")
-    argv = [BIN / "ansible-playbook", "-i", "hosts.yml", *words]
+    inventory = [] if "-i" in words else ["-i", "hosts.yml"]
+    argv = [BIN / "ansible-playbook", *inventory, *words]
     return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
@@ -74,6 +75,13 @@ def test_captures_and_adopted_variables_land_where_the_operator_stands(installed
     adopted = tmp_path / "artifacts/adopted"
     assert (adopted / "gpu01.yml").exists(), done.stdout + done.stderr
     assert str(adopted) in done.stdout
+
+
+def test_a_capture_is_audited_here_whatever_the_inventory_says_of_localhost(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "gpu08.xml").write_text(XML.read_text(encoding="utf-8"), encoding="utf-8")
+    # An inventory that names localhost sends Ansible there over ssh, and become would ask sudo for nothing.
+    done = play(installed, tmp_path, "-i", "localhost,", "-b", "gpufleet.host.audit", "-e", "capture=gpu08.xml")
+    assert "gpu08" in done.stdout and "UNREACHABLE" not in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["capture", "adopt"])
