@@ -88,6 +88,14 @@ class Device:
     nvlink_verdict: Verdict = UNSEEN
 
     @property
+    def worst(self) -> Verdict:
+        """The card as a whole: the worst that was found about it, of whatever kind, or whether its link was seen."""
+        states = [self.verdict.state, *(mark.state for mark in self.marks)]
+        # Without a finding, links that a GPU may not even have say nothing.
+        states += [self.nvlink_verdict.state] if self.nvlink_verdict.notes else []
+        return Verdict(max((state for state in states if state in links.ORDER), key=links.ORDER.index))
+
+    @property
     def port(self) -> str:
         """The root port that it hangs on without any switch."""
         return self.path[0] if len(self.path) == 1 else ""
@@ -126,9 +134,14 @@ def loose_disks(facts: Mapping[str, Any], found: Sequence[Device]) -> List[Mappi
     addresses = {device.address for device in found}
     disks = [disk for disk in rows_of(facts.get("disks")) if links.address_of(disk.get("pci")) not in addresses]
     # A drive may be named by its controller: nvme0 has the disk nvme0n1.
-    names = {re.sub("n[0-9]+$", "", text(disk.get("name"))) for disk in rows_of(facts.get("disks"))}
+    names = {_controller(text(disk.get("name"))) for disk in rows_of(facts.get("disks"))}
     others = [row for row in rows_of(hardware(facts).get("nvme")) if not links.address_of(row.get("address"))]
-    return disks + [row for row in others if re.sub("n[0-9]+$", "", text(row.get("name"))) not in names]
+    return disks + [row for row in others if _controller(text(row.get("name"))) not in names]
+
+
+def _controller(name: str) -> str:
+    """``nvme0`` of ``nvme0n1``."""
+    return re.sub("^(nvme[0-9]+)n[0-9]+$", r"\1", name)
 
 
 def link_notes(found: Sequence[Device], judged: links.Judgements) -> List[str]:
@@ -178,6 +191,10 @@ def _device(
         "model": _model_by_id(row, tool),
     }
     names = [address, text(tool.get("name")), *(text(disk.get("name")) for disk in disks)]
+    # nvidia-smi's number of a GPU, a NIC's interfaces, the controller of a drive: findings may call it so.
+    names += [label] if label not in KINDS.values() else []
+    names += [text(item) for item in tool["netdevs"]] if isinstance(tool.get("netdevs"), list) else []
+    names += [_controller(name) for name in names if _controller(name) != name]
     known.update(_AS.get(kind, _as_other)(label, address, tool, disks, judged, known))
     return Device(**{"kind": kind, "label": label, "address": address, "marks": _marks(names, judged), **known})
 

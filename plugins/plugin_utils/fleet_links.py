@@ -29,7 +29,7 @@ WORDS = {"compliant": "ok", "none": "not judged", "unknown": "unknown", "drifted
 ORDER = ("none", "compliant", "unknown", "drifted", "failed")
 _STATE_OF = {"info": "compliant", "warn": "drifted", "fail": "failed", "block": "failed"}
 
-MAX_NOTES, MAX_NOTE = 4, 140
+MAX_NOTES, MAX_NOTE, MAX_SUBJECTS = 4, 140, 64
 
 # Words of stable names as people spell them.
 SPELT = {
@@ -82,12 +82,20 @@ class Judgements:
 
 
 def judgements(areas: Mapping[str, Any]) -> Judgements:
-    """The findings of all areas, by subject; addresses as the kernel writes them."""
+    """The findings of all areas, by what they are about; addresses as the kernel writes them."""
     about: Dict[str, List[Mapping[str, Any]]] = {}
     for area in areas.values():
         for row in area.get("findings") or () if isinstance(area, Mapping) else ():
-            about.setdefault(address_of(row.get("subject")), []).append(row)
+            for name in subjects_of(row.get("subject")):
+                about.setdefault(name, []).append(row)
     return Judgements(about, AREA in areas)
+
+
+def subjects_of(text: Any) -> List[str]:
+    """The names in a subject: of ``0000:19:00.0, 0000:3b:00.0`` both, of ``nvme0n1 scheduler`` the disk, too."""
+    parts = text.split(", ")[:MAX_SUBJECTS] if isinstance(text, str) else []
+    names = [name for part in parts for name in (part, part.partition(" ")[0])]
+    return list(dict.fromkeys(address_of(name) for name in names))
 
 
 def address_of(text: Any) -> str:

@@ -310,8 +310,9 @@ def legend(sockets: Sequence[topology.Socket], devices: Sequence[hardware.Device
     found = [(kind, words) for kind, words in rows if has_slices and kind in kinds]
     if any(device.lanes[1] for device in devices):
         found.append(("lanes", "lanes in use, and those besides"))
-    states = {device.verdict.state for device in devices}
-    return found + [(state, "link " + links.WORDS[state]) for state in links.ORDER if state in states]
+        found.append(("wire", "the wire: the PCIe link alone"))
+    states = {device.worst.state for device in devices}
+    return found + [(state, links.WORDS[state]) for state in links.ORDER if state in states]
 
 
 def _area_row(name: str, area: Document, uid: str, names: Mapping[str, str]) -> Dict[str, Any]:

@@ -35,6 +35,44 @@ def test_a_gpu_has_its_model_memory_links_and_place() -> None:
     assert found.marks == (Mark("drifted", "persistence"),)
 
 
+def test_a_card_shows_the_worst_that_was_found_about_it_of_any_kind() -> None:
+    """NVLinks that are down and memory that waits for a reset are no matter of the PCIe link, and mark the card."""
+    found = devices(hosts.hgx())
+    words = {device.label: device.worst.word for device in found.values()}
+    gpus = ["warning", "warning", "fault", "warning", "warning", "fault", "warning", "fault"]
+    assert [words["GPU %d" % number] for number in range(8)] == gpus
+    assert words["NIC mlx5_0"] == words["NVMe nvme0n1"] == "ok" and words["NIC mlx5_6"] == "warning"
+    assert found["0000:4c:00.0"].verdict.word == found["0000:db:00.0"].verdict.word == "ok"
+
+
+@pytest.mark.parametrize(
+    "subject, marked",
+    [
+        ("00000000:A1:00.0", "0000:a1:00.0"),
+        ("0000:21:00.0, 0000:a1:00.0", "0000:a1:00.0"),
+        ("GPU 2", "0000:a1:00.0"),
+        ("nvme1", "0000:c1:00.0"),
+        ("nvme1n1 scheduler", "0000:c1:00.0"),
+        ("ens7f0", "0000:a3:00.0"),
+        ("mlx5_0", "0000:a3:00.0"),
+    ],
+)
+def test_a_finding_marks_the_card_that_it_names_and_no_other(subject: str, marked: str) -> None:
+    facts = sample.host_facts("gpu01")
+    facts["hardware"] = hosts.hardware(nics=[hosts.nic("0000:a3:00.0", "mlx5_0", "ens7f0")])
+    fault = hosts.finding("aer", "fail", subject, "none", "many", "why", "fix")
+    found = devices(hosts.document("gpu01", facts, (fault,)))
+    states = {address: device.worst.state for address, device in found.items()}
+    named = {marked, *(["0000:21:00.0"] if ", " in subject else [])}
+    assert {address for address, state in states.items() if state == "failed"} == named
+    assert {state for address, state in states.items() if address not in named} == {"compliant"}
+
+
+def test_a_gpu_without_nvlink_is_not_unknown_for_that() -> None:
+    facts = sample.host_facts("gpu01")
+    assert {device.worst.word for device in devices(hosts.document("gpu01", facts)).values()} == {"ok"}
+
+
 def test_a_nic_has_its_rdma_device_rate_and_state() -> None:
     found = devices(hosts.hgx())
     up, down, port = (found["0000:%s.%d" % one] for one in (("18:00", 0), ("ca:00", 0), ("a0:00", 1)))

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.plugin_utils import (
@@ -291,6 +291,8 @@ class Nested(HTMLParser):
         assert self.open.pop() == tag
 
 
+# The first call compiles the templates.
+@settings(deadline=None)
 @given(
     st.fixed_dictionaries({}, optional={"hardware": HARDWARE, **dict.fromkeys(("numa_nodes", "pci", "disks"), ROWS)})
 )
