@@ -379,10 +379,14 @@ class _Checks:
 
     def _hosts_are_once(self) -> None:
         seen: dict[str, tuple[str, str]] = {}
+        named = 0
         for class_name, one in (self.order.classes or {}).items():
             for at, text in enumerate(one.hosts or ()):
                 path = ("classes", class_name, "hosts", at)
-                self._range_is_sane(text, path)
+                # Before a range is expanded: all of them together are bounded.
+                named += self._size_of_range(text, path)
+                if named > MAX_HOSTS:
+                    raise self._bad(path, "at most %d hosts in an order" % MAX_HOSTS)
                 for name in expand(text):
                     if name.casefold() in seen:
                         given = "host %s for a second time (first in %s)" % (name, seen[name.casefold()][1])
@@ -394,15 +398,14 @@ class _Checks:
                 given = "host %s, which is in %s," % (name, where)
                 raise self._bad(("hosts", name), "one with class: %s" % class_name, given=given)
 
-    def _range_is_sane(self, text: str, path: tuple[str | int, ...]) -> None:
+    def _size_of_range(self, text: str, path: tuple[str | int, ...]) -> int:
         size = 1
         for first, last in re.findall(r"\[([0-9]+):([0-9]+)\]", text):
             span = int(last[:9]) - int(first[:9]) + 1 if max(len(first), len(last)) < 10 else 0
             if span < 1:
                 raise self._bad(path, "a range from a smaller to a larger number, such as gpu-a[01:08]")
             size *= span
-        if size > MAX_HOSTS:
-            raise self._bad(path, "at most %d hosts" % MAX_HOSTS)
+        return size
 
     def _models_are_one(self) -> None:
         machines: list[tuple[str, str, Machine]] = [

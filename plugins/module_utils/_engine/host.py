@@ -11,7 +11,6 @@ writes one, ``MemoHost`` remembers what it read so that nothing is observed twic
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
 import re
@@ -19,7 +18,6 @@ import selectors
 import signal
 import stat
 import subprocess
-import tarfile
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -28,7 +26,6 @@ from typing import (
     Callable,
     Dict,
     Iterable,
-    Iterator,
     List,
     Mapping,
     Optional,
@@ -40,8 +37,9 @@ from typing import (
     Union,
 )
 
-from . import lone_text, paths, samples
+from . import archive, lone_text, paths, samples
 from .apart import apart
+from .archive import CaptureError
 from .values import SAMPLES, Text, Unknown
 
 # A file of /proc, /sys or /etc is far smaller; a larger one is not read into memory.
@@ -49,11 +47,6 @@ READ_LIMIT_BYTES = 4 * 1024 * 1024
 # What the kernel shows of one thing is a page; a configuration space, vital product data or a variable of the firmware
 # is a few.
 SYS_LIMIT_BYTES = 128 * 1024
-# What a capture may hold in all, packed files unpacked: hostile ones are refused.
-CAPTURE_LIMIT_BYTES = 256 * 1024 * 1024
-CAPTURE_LIMIT_MEMBERS = 200_000
-# The header of a tar member is some hundred bytes; one that claims more wants our memory.
-CAPTURE_LIMIT_HEADER_BYTES = 1024 * 1024
 # nvidia-smi -q -x of 16 GPUs is 1 MB; a command that prints more than this runs wild.
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 # Beside files/ and commands/ of a capture: a line for each path that could not be read, with the reason.
@@ -133,10 +126,6 @@ class Hands(Host, Protocol):
     def remove_folder(self, path: str) -> None: ...
 
     def execute(self, argv: Sequence[str], stdin: str, deadline_s: float) -> Result: ...
-
-
-class CaptureError(ValueError):
-    """A capture that is broken or hostile."""
 
 
 class LiveHost:
@@ -503,88 +492,8 @@ def open_capture(path: str, scratch: str) -> CaptureHost:
                 "%s is no archive, and not the output of one of: %s" % (path, lone_text.known_commands())
             )
         return CaptureHost(scratch)
-    try:
-        careful: Any = _Careful(gzip.GzipFile(path))
-        with tarfile.open(fileobj=careful, mode="r:") as tar:
-            for member in _members(tar, path):
-                _unpack_member(tar, member, scratch)
-            while careful.read(1 << 16):
-                pass  # the checksum stands at the end
-    except CaptureError:
-        raise
-    except Exception as error:  # on hostile archives tarfile and zlib raise nearly anything
-        raise CaptureError("%s cannot be unpacked: %s" % (path, error or type(error).__name__)) from error
+    archive.unpack(path, scratch)
     return CaptureHost(_capture_top(scratch))
-
-
-def _members(tar: tarfile.TarFile, path: str) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive, as long as it stays within the limits."""
-    total = 0
-    for count, member in enumerate(tar):
-        if count >= CAPTURE_LIMIT_MEMBERS:
-            raise CaptureError("%s holds more than %d members" % (path, CAPTURE_LIMIT_MEMBERS))
-        total += max(member.size, 0)
-        if total > CAPTURE_LIMIT_BYTES:
-            raise CaptureError("%s unpacks to more than %d bytes" % (path, CAPTURE_LIMIT_BYTES))
-        yield member
-
-
-class _Careful:
-    """An unpacking stream that gives no more than was agreed: a small file may unpack to terabytes."""
-
-    def __init__(self, stream: gzip.GzipFile) -> None:
-        self._stream = stream
-        self.tell = stream.tell
-
-    def seek(self, place: int) -> int:
-        self._check(place, 0)
-        return self._stream.seek(place)
-
-    def read(self, size: int) -> bytes:
-        self._check(self._stream.tell(), size)
-        return self._stream.read(size)
-
-    def _check(self, place: int, size: int) -> None:
-        # Data is read in small blocks (_unpack_member), so a large read is a header.
-        if size > CAPTURE_LIMIT_HEADER_BYTES:
-            raise CaptureError("the capture has a header of %d bytes" % size)
-        # Headers and padding take up to three blocks a member.
-        if place + size > CAPTURE_LIMIT_BYTES + 2048 * CAPTURE_LIMIT_MEMBERS:
-            raise CaptureError("the capture unpacks to more than %d bytes" % CAPTURE_LIMIT_BYTES)
-
-
-def _unpack_member(tar: tarfile.TarFile, member: tarfile.TarInfo, scratch: str) -> None:
-    """Unpack one member by hand: only files, folders and links, only below ``scratch``."""
-    parts = [part for part in member.name.split("/") if part not in ("", ".")]
-    if member.name.startswith("/") or ".." in parts:
-        raise CaptureError("member %r leads out of the capture" % member.name)
-    if not parts:
-        return
-    place = scratch
-    for part in parts[:-1]:
-        place = os.path.join(place, part)
-        if os.path.islink(place):
-            raise CaptureError("member %r is behind a symbolic link" % member.name)
-    place = os.path.join(place, parts[-1])
-    if member.isdir():
-        os.makedirs(place, exist_ok=True)
-        return
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    if os.path.lexists(place):
-        raise CaptureError("member %r comes twice" % member.name)
-    if member.issym():
-        # Never followed by the system: CaptureHost resolves links inside the capture itself.
-        os.symlink(member.linkname, place)
-    elif member.isreg():
-        source = tar.extractfile(member)
-        with open(place, "wb") as copy:
-            while source is not None:
-                block = source.read(1 << 16)
-                if not block:
-                    break
-                copy.write(block)
-    else:
-        raise CaptureError("member %r is neither a file, a folder nor a symbolic link" % member.name)
 
 
 def _capture_top(scratch: str) -> str:

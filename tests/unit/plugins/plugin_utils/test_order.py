@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,14 @@ def test_a_host_replaces_parts_of_its_class_and_keeps_the_others() -> None:
 def test_nesting_without_end_is_refused() -> None:
     assert refusal("order: " + "[" * 5000 + "]" * 5000).startswith("po.yml")
     assert "at most" in refusal("order: 1\n" + "# x" * 2_000_000)
+
+
+def test_hosts_are_bounded_over_all_ranges_together() -> None:
+    ranges = ["'gpu%d-[0001:5000]'" % number for number in range(400)]
+    started = time.process_time()
+    said = refusal("order: PO-7\nclasses: {a: {hosts: [%s]}, b: {hosts: [%s]}}" % (ranges[0], ", ".join(ranges[1:])))
+    assert "classes.b.hosts[1]" in said and "at most 10000 hosts in an order" in said
+    assert time.process_time() - started < 5
 
 
 @settings(max_examples=200, deadline=None)

@@ -16,6 +16,7 @@ from typing import Any, Callable
 
 import pytest
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import archive
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import host as host_module
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import (
     CaptureError,
@@ -325,7 +326,7 @@ def test_ten_gigabytes_of_zeros_are_refused_before_they_are_unpacked(tmp_path: P
 def test_many_files_that_are_too_much_together_are_refused(
     tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_module, "CAPTURE_LIMIT_BYTES", 5000)
+    monkeypatch.setattr(archive, "LIMIT_BYTES", 5000)
     path = pack(tmp_path / "c.tar.gz", *[("files/%d" % number, "x" * 1000) for number in range(10)])
     with pytest.raises(CaptureError, match="unpacks to more than"):
         open_capture(path, str(scratch))
@@ -333,7 +334,7 @@ def test_many_files_that_are_too_much_together_are_refused(
 
 
 def test_too_many_members_are_refused(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_module, "CAPTURE_LIMIT_MEMBERS", 5)
+    monkeypatch.setattr(archive, "LIMIT_MEMBERS", 5)
     path = pack(tmp_path / "c.tar.gz", *[("files/%d" % number, "") for number in range(10)])
     with pytest.raises(CaptureError, match="more than 5 members"):
         open_capture(path, str(scratch))
