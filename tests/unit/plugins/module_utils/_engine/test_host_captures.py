@@ -166,10 +166,10 @@ def test_a_command_that_wants_our_memory_is_refused(tmp_path: Path) -> None:
     junks = ("[]," * 3_000_000 + "[]", "[" * 9_000_000, r'["\""],' * 2_000_000 + "[]", "9" * 9_000_000)
     for number, junk in enumerate(junks):
         folder = capture(tmp_path / str(number), a=head + '", "junk": [' + junk + "]}")
-        started = time.monotonic()
+        started = time.process_time()
         with pytest.raises(CaptureError, match=r"a\.json: not a recorded command"):
             CaptureHost(str(folder))
-        assert time.monotonic() - started < 2
+        assert time.process_time() - started < 2
 
 
 def test_what_commands_say_can_be_written_as_utf8(tmp_path: Path) -> None:
