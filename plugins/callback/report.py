@@ -154,7 +154,9 @@ class CallbackModule(CallbackBase):
         for name, document in list(self.documents.items()):
             # A block rescued it: what counts is what was reported since.
             if not stats.failures.get(name):
-                self._keep(name, fleet.without_findings(document, ("fleet.task-failed", "fleet.bad-input")))
+                self._keep(
+                    name, fleet.without_findings(document, ("fleet.task-failed", "fleet.bad-input", fleet.CUT_OFF))
+                )
         for name in sorted(self.expected - self.heard - set(self.documents)):
             self._keep(name, fleet.with_finding(self._blank(name), fleet.not_reached()))
         if self.documents:

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 
@@ -26,6 +27,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import RISKS, STATES, BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.want_slips import did_you_mean
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import valid_want
+from ansible_collections.gpufleet.host.plugins.plugin_utils import cut_off
 from ansible_collections.gpufleet.host.plugins.plugin_utils.before_hosts import tags_of_areas
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +44,8 @@ BAD_STATES = tuple(state for state in STATES if state != "compliant")
 
 
 class ActionModule(ActionBase):
+    _is_cut_off = False
+
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
@@ -53,6 +57,7 @@ class ActionModule(ActionBase):
         try:
             refuse_slips(variables)
             args.update(self._checked(name, args, variables))
+            limit_s = cut_off.seconds_for(name, self._task.check_mode, self._given(cut_off.VARIABLE, variables))
         except ValueError as error:
             return dict(result, failed=True, msg=str(error))
         if name in AUDITS and args["areas"] == []:
@@ -64,15 +69,42 @@ class ActionModule(ActionBase):
             self._connection = connection_loader.get("ansible.builtin.local", self._play_context)
             task_vars = {**variables, "ansible_python_interpreter": sys.executable}
         module = smallest_form(name, args.get("areas") or [], self._task.action)
-        result.update(self._execute_module(module_name=module, module_args=args, task_vars=task_vars))
+        result.update(self._answer(module, name, args, task_vars, limit_s))
         if "report" in result and not args.get("capture"):
             # The inventory's name is what people know a host by; its own name is among the facts.
             result["report"]["host"] = variables.get("inventory_hostname", result["report"]["host"])
-        if "report" in result and variables.get("__gpufleet_defer_failures"):
+        if "report" in result and not self._is_cut_off and variables.get("__gpufleet_defer_failures"):
             # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work. The
             # report tells each finding once, so the areas on the way to it do not.
             result.update(failed=False, warnings=[])
         return result
+
+    def _answer(
+        self, module: str, name: str, args: dict[str, Any], task_vars: dict[str, Any] | None, limit_s: float
+    ) -> dict[str, Any]:
+        """What the module gave back; where it gave nothing, what is to be said of that."""
+        # A timeout of the task's own goes before ours, and both take the one alarm that a process has.
+        limit_s = 0 if self._task.timeout else limit_s
+        is_sent = True
+        try:
+            with cut_off.deadline(limit_s):
+                found: dict[str, Any] = self._execute_module(module_name=module, module_args=args, task_vars=task_vars)
+            if not cut_off.is_cut_off(found):
+                return found
+            cause = cut_off.cause_of(found)
+        except cut_off.Overdue:
+            # A host that does not answer is asked for nothing more, as for the removal of a folder.
+            self._cleanup_remote_tmp = False
+            cause = cut_off.overdue(limit_s)
+        except AnsibleConnectionFailure as error:
+            if "temporary directory" not in str(error):
+                raise
+            cause, is_sent = cut_off.cause_of({"msg": str(error)}), False
+        self._is_cut_off = True
+        return cut_off.answer(name, self._task.check_mode, args.get("run", ""), cause, is_sent)
+
+    def _given(self, name: str, variables: Mapping[str, Any]) -> Any:
+        return self._templar.template(variables[name]) if name in variables else None
 
     def _checked(self, name: str, args: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
         """What is to be added to a task's options, or ValueError for what cannot be."""

@@ -19,6 +19,8 @@ from ..module_utils._engine.values import LEVELS, NEEDS, RISKS, STATES, worst
 Document = Dict[str, Any]
 
 FORMAT = 1
+# The finding about a module that gave no answer (plugin_utils/cut_off.py).
+CUT_OFF = "engine.cut-off"
 # From the mildest to the strongest: a run that applied anything to a host has applied.
 MODES = ("audit", "check", "apply", "revert")
 # What became of a step is history; what is still ahead of it is replaced by a later observation.
@@ -238,7 +240,7 @@ def merge(old: Optional[Document], new: Document) -> Document:
     document["areas"] = areas
     document["mode"] = max(old["mode"], new["mode"], key=MODES.index)
     # A host that reports has answered.
-    document["findings"] = [row for row in old["findings"] if row["id"] != "fleet.unreachable"]
+    document["findings"] = [row for row in old["findings"] if row["id"] not in ("fleet.unreachable", CUT_OFF)]
     document["findings"] += [row for row in new["findings"] if row not in document["findings"]]
     document["host_facts"] = new["host_facts"] or old["host_facts"]
     runs = old.get("journal_runs", []) + new.get("journal_runs", [])
@@ -577,14 +579,23 @@ def count_done(document: Document) -> int:
     return sum(step["status"] == "applied" for area in document["areas"].values() for step in area["steps"])
 
 
-def mode_words(mode: str, count: int) -> str:
-    """What a run did to a host, from its mode and the number of changes that it made."""
+def mode_words(mode: str, count: int, is_known: bool = True) -> str:
+    """What a run did to a host, from its mode and the number of changes that it made; ``is_known``: these are all."""
     if mode in ("audit", "check"):
         return "audited, nothing changed" if mode == "audit" else "dry run, nothing changed"
-    return "%s, %s" % (
-        "applied" if mode == "apply" else "reverted",
-        _many(count, "change") if count else "nothing changed",
-    )
+    return "%s, %s" % ("applied" if mode == "apply" else "reverted", _changes(count, is_known))
+
+
+def _changes(count: int, is_known: bool) -> str:
+    if not is_known:
+        return "cut off: what it changed is in the journal of the host"
+    return _many(count, "change") if count else "nothing changed"
+
+
+def is_all_known(document: Document) -> bool:
+    """Whether each run that changes the host told what it did."""
+    rows = document["findings"] + [row for area in document["areas"].values() for row in area["findings"]]
+    return document["mode"] in ("audit", "check") or all(row["id"] != CUT_OFF for row in rows)
 
 
 # What a playbook of ours is for: a host in order tells an apply from an audit by nothing.
@@ -597,14 +608,14 @@ PLAYBOOKS = {
 }
 
 
-def run_words(playbook: str, is_check: bool, mode: str, count: int) -> str:
+def run_words(playbook: str, is_check: bool, mode: str, count: int, is_known: bool = True) -> str:
     """What a run did, in the words of what people started."""
     verb = PLAYBOOKS.get(playbook)
     if verb is None:
-        return mode_words("check" if is_check else mode, count)
+        return mode_words("check" if is_check else mode, count, is_known)
     if is_check and verb in ("applied", "reverted"):
         return "dry run, nothing changed" if verb == "applied" else "dry run of a revert, nothing changed"
-    return "%s, %s" % (verb, _many(count, "change") if count else "nothing changed")
+    return "%s, %s" % (verb, _changes(count, is_known))
 
 
 def is_host(document: Document) -> bool:
@@ -618,6 +629,7 @@ def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mappin
     hosts = [document for document in ordered if is_host(document)]
     mode = max((d["mode"] for d in documents), key=MODES.index, default="audit")
     changes = sum(count_done(document) for document in documents)
+    is_known = all(map(is_all_known, documents))
     return {
         "format": FORMAT,
         "run": run.get("run", ""),
@@ -625,7 +637,7 @@ def summary(run: Mapping[str, Any], documents: Sequence[Document], files: Mappin
         "finished": run.get("finished"),
         "playbook": run.get("playbook", ""),
         "mode": mode,
-        "did": run_words(run.get("playbook", ""), bool(run.get("check")), mode, changes),
+        "did": run_words(run.get("playbook", ""), bool(run.get("check")), mode, changes, is_known),
         "counts": count_states(hosts),
         "changes": changes,
         "hosts": [_in_a_line(document, files) for document in hosts],

@@ -155,7 +155,7 @@ class Journal:
         except JournalError:
             raise
         except OSError as error:
-            raise JournalError("the journal %s cannot be written: %s" % (self.path, error.strerror)) from error
+            raise JournalError("the journal %s cannot be written: %s" % (self.path, _reason(error))) from error
         known.add(dict(event, seq=seq))
         self._read = (mark, known)
 
@@ -238,7 +238,7 @@ class Lock:
         except JournalError:
             raise
         except OSError as error:
-            raise JournalError("the lock %s cannot be taken: %s" % (self.path, error.strerror)) from error
+            raise JournalError("the lock %s cannot be taken: %s" % (self.path, _reason(error))) from error
         deadline = time.monotonic() + self.wait_s
         while True:
             try:
@@ -327,6 +327,16 @@ def _useless(folder: str, path: str, odd: str) -> JournalError:
         "the journal cannot be read: %s: %s. See what is there; mv %s %s.bad puts it aside, "
         "after which what it knew cannot be reverted" % (path, odd, folder, folder)
     )
+
+
+def _reason(error: OSError) -> str:
+    """Why something cannot be written, with what to look at where the filesystem is at fault."""
+    look = {
+        errno.EROFS: " (see findmnt -no OPTIONS -T /var/lib, then dmesg --level=err,warn | tail)",
+        errno.ENOSPC: " (see df -h /var/lib; df -i /var/lib)",
+        errno.EIO: " (see dmesg --level=err,warn | tail)",
+    }
+    return os.strerror(error.errno or 0) + look.get(error.errno or 0, "")
 
 
 def _noted(folder: str, folder_fd: int) -> int:

@@ -159,6 +159,24 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         Lock(str(tmp_path)).__enter__()
 
 
+def test_a_filesystem_gone_read_only_is_named_with_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def read_only(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            raise OSError(30, "Read-only file system", path)
+        return real(path, flags, *args, **options)
+
+    Journal(str(tmp_path)).begin("r0", "a")
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(JournalError, match=r"Read-only file system .see findmnt -no OPTIONS"):
+        Lock(str(tmp_path)).__enter__()
+    with pytest.raises(JournalError, match=r"Read-only file system .see findmnt -no OPTIONS"):
+        Journal(str(tmp_path)).begin("r1", "a")
+
+
 def test_originals_are_the_first_of_each_target_newest_first(journal: Journal) -> None:
     for target, before, after in (("/x", "1", "2"), ("/y", "a", "b"), ("/x", "2", "3"), ("/x", "3", "4")):
         journal.intend("r", "a", value(target, before, after))
