@@ -29,6 +29,7 @@ from .order_lines import (
     devices,
     disk_words,
     figure,
+    following,
     line_of,
     memory_words,
     not_below,
@@ -61,6 +62,9 @@ COUNTED_FINDINGS = (
     "platform.supply-lost",
     "platform.sources-contradict",
 )
+
+# What another model has of its own.
+WITH_THE_MODEL = ("cores", "size", "ports", "firmware")
 
 
 def compare_host(
@@ -133,18 +137,29 @@ def _groups(
         name = names[at]
         mine = shared[at] if shared is not None else None
         lines.append(count_line(name, group.count, mine, kind, source))
-        for aspect, (ordered, judge) in judges(group).items():
+        aspects = judges(group)
+        is_other = _is_other(aspects)
+        for aspect, (ordered, judge) in aspects.items():
             item = "%s: %s" % (name, aspect)
             if mine is None:
                 lines.append(Line(item, ordered, "not seen", "unknown", (source,), "they could not be seen", kind))
             elif mine:
-                lines.append(line_of(item, ordered, mine, judge, kind))
+                follows = following(judge, is_other) if aspect in WITH_THE_MODEL else judge
+                lines.append(line_of(item, ordered, mine, follows, kind))
     if left:
         words = "%d more than ordered" % len(left) if groups else "none was ordered"
         others = counted(what(device.row) for device in left)
         labels = tuple(device.label for device in left)
         lines.append(Line("%s beyond the order" % title, "none", others, "extra", (source,), words, kind, labels))
     return lines
+
+
+def _is_other(aspects: Mapping[str, tuple[str, Callable[[Row], Judged]]]) -> Callable[[Row], bool]:
+    """Whether a device is another model than was ordered."""
+    if "model" not in aspects:
+        return lambda row: False
+    judge = aspects["model"][1]
+    return lambda row: judge(row).verdict == "different"
 
 
 def _like(pattern: str, have: str, source: str) -> Judged:

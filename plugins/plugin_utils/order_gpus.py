@@ -11,7 +11,7 @@ other both are named, and neither is believed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..module_utils._tables.gpus import Gpu, all_by_pci_id, memory_fits
 from ..module_utils._tables.rows import is_verified
@@ -28,6 +28,7 @@ from .order_lines import (
     counted,
     devices,
     figure,
+    following,
     line_of,
     memory_words,
     mib_words,
@@ -103,7 +104,8 @@ def _group(group: Gpus, found: list[Device] | None, hardware: Row, title: str) -
     for item, ordered in _aspects(group).items():
         name = "%s: %s" % (title, item)
         if item in judges:
-            lines.append(line_of(name, ordered, found, judges[item], "gpus"))
+            judge = following(judges[item], _by_design(group, item))
+            lines.append(line_of(name, ordered, found, judge, "gpus"))
         else:
             lines.append(_bridges(name, group, found, hardware))
     return lines
@@ -122,6 +124,35 @@ def _aspects(group: Gpus) -> dict[str, str]:
         "VBIOS": "%s or newer" % group.vbios_min if group.vbios_min else None,
     }
     return {item: words for item, words in said.items() if words is not None}
+
+
+def _by_design(group: Gpus, item: str) -> Callable[[Row], bool]:
+    """Whether a GPU is another model than ordered, of which nothing else is to be expected of this item."""
+    rule = _OF_ANOTHER.get(item)
+    return lambda row: rule is not None and model(group, row).verdict == "different" and rule(group, row)
+
+
+def _has_its_memory(group: Gpus, row: Row) -> bool:
+    have, real = size(row, "memory_mib"), row_of(row)
+    return have is not None and (real is None or memory_fits(real, int(have)))
+
+
+def _has_its_links(group: Gpus, row: Row) -> bool:
+    return number(row, "nvlink_active") == number(row, "nvlink_expected")
+
+
+def _has_its_lanes(group: Gpus, row: Row) -> bool:
+    return size(row, "width") == size(row, "max_width")
+
+
+_OF_ANOTHER: Mapping[str, Callable[[Gpus, Row], bool]] = {
+    "memory": _has_its_memory,
+    "NVLinks": _has_its_links,
+    "NVLink generation": lambda _group, _row: True,
+    "PCIe generation": lambda _group, _row: True,
+    "PCIe lanes": _has_its_lanes,
+    "VBIOS": lambda _group, _row: True,
+}
 
 
 # --- which model it is
@@ -234,6 +265,9 @@ def memory(group: Gpus, row: Row) -> Judged:
     want, have = group.memory_mib or 0, size(row, "memory_mib")
     judged = at_least(want, mib_words, have, SMI)
     real = row_of(row)
+    if model(group, row).verdict == "different" and _has_its_memory(group, row):
+        # All that this card has: nothing of it is missing.
+        return judged
     if judged.verdict != "short" or have is None or real is None or model(group, row).verdict != "ok":
         return judged if judged.verdict != "short" else judged._replace(words=judged.words + _SHORT_MEMORY)
     nominal = max(real.memory_mib, *real.memory_alternates_mib, 0)

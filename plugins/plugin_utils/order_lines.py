@@ -155,6 +155,18 @@ def gravest(verdicts: Iterable[str]) -> str:
     return max(verdicts, key=VERDICTS.index, default="ok")
 
 
+def following(judge: Callable[[Row], Judged], is_other: Callable[[Row], bool]) -> Callable[[Row], Judged]:
+    """The judge of what comes with a model: what is wrong since another one was delivered says so."""
+
+    def judged(row: Row) -> Judged:
+        found = judge(row)
+        if found.verdict not in ("short", "different", "extra") or not is_other(row):
+            return found
+        return found._replace(words="%s (follows from the model line)" % found.words)
+
+    return judged
+
+
 # --- lines over several devices
 
 

@@ -100,7 +100,14 @@ def judge_lot(order: Order, seen: Sequence[Seen], rules: Rules) -> LotResult:
     lines += lot_serial_lines(order.serials, _hardware_by_name(hosts))
     is_accepted = all(host.is_accepted for host in hosts) and all(rules.accepts(line) for line in lines)
     counts = {"hosts": len(hosts), "accepted": sum(host.is_accepted for host in hosts), "ordered": len(ordered)}
+    hosts.sort(key=lambda host: _urgency(host, rules))
     return LotResult(order, tuple(hosts), tuple(lines), is_accepted, counts)
+
+
+def _urgency(host: HostResult, rules: Rules) -> tuple[int, int]:
+    """The gravest verdict first, then the most lines; those that are equal stay as they are, by name."""
+    bad = [line for line in host.lines if not rules.accepts(line)]
+    return (-VERDICTS.index(worst_verdict(bad)), -len(refused(bad, rules)))
 
 
 def judge_host(seen: Seen, wanted: OrderedHost | None, known_by: str, odd: Sequence[Line], rules: Rules) -> HostResult:

@@ -29,6 +29,8 @@ from .order_lot import HostResult, LotResult, Rules, reason, refused, worst_verd
 
 LOT_FILE = "lot"
 MAX_PARTS = 256
+# Hosts that are told of above the table; all of them are in it.
+MAX_WORST = 3
 TEMPLATES = Path(__file__).parent / "templates"
 VERDICT_WORDS = {
     "ok": "as ordered",
@@ -76,7 +78,7 @@ def render(lot: LotResult, rules: Rules, about: Mapping[str, str]) -> dict[str, 
         for view in views
     }
     pages[LOT_FILE + ".html"] = _page(
-        "accept_lot.html.j2", order=lot.order, hosts=views, lot=lot_view(lot, rules, about)
+        "accept_lot.html.j2", order=lot.order, hosts=views, lot=lot_view(lot, rules, about), worst=worst_hosts(views)
     )
     return pages
 
@@ -145,6 +147,7 @@ def host_view(host: HostResult, stem: str, rules: Rules, order: Order, about: Ma
         "counts": count_words(host.lines),
         "lines": line_views(host.lines, rules),
         "reasons": reasons,
+        "first": first,
         "first_reason": "%s: %s" % (first["item"], first["reason"]) if first else "",
         "notes": list(host.notes),
         "parts": parts_seen(host.seen.hardware),
@@ -169,6 +172,13 @@ def lot_view(lot: LotResult, rules: Rules, about: Mapping[str, str]) -> dict[str
         "reasons": reason_views(lot.lines, rules),
         "about": _about_lot(lot, rules, about),
     }
+
+
+def worst_hosts(views: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The hosts that the page of a lot names before anything else: those with a wrong part, else the first."""
+    refused_ones = [view for view in views if view["first"]]
+    wrong = [view for view in refused_ones if view["first"]["verdict"] in ("short", "different")]
+    return wrong[:MAX_WORST] or refused_ones[:1]
 
 
 def line_views(lines: Sequence[Line], rules: Rules) -> list[dict[str, Any]]:

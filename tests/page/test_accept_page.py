@@ -133,9 +133,21 @@ def test_the_lot_page_has_each_host_and_what_the_lot_lacks(open_page: Opener, ma
         and "No route to host" in words["gpu-a05.example.com"]
     )
     assert "As ordered" in words["gpu-a01.example.com"]
-    assert page.get_by_role("link", name="gpu-a03.example.com").get_attribute("href") == "gpu-a03.example.com.html"
+    links = page.get_by_role("link", name="gpu-a03.example.com").all()
+    assert {link.get_attribute("href") for link in links} == {"gpu-a03.example.com.html"}
     assert "not seen: gpu-a06.example.com" in page.locator(".reasons").inner_text()
     assert "seen, but not ordered: storage01" in page.locator(".reasons").inner_text()
+
+
+def test_the_lot_page_names_the_worst_host_first(open_page: Opener, made: dict[str, str]) -> None:
+    page = open_page(made[LOT])
+    lead = page.locator(".lead").inner_text().strip()
+    assert lead.startswith("Not as ordered. Worst: gpu-a03.example.com (GPUs: model). 5 of 8 hosts looked at")
+    names = page.locator("section[aria-labelledby=hosts] tbody th").all_inner_texts()
+    assert names[:3] == ["gpu-a03.example.com", "gpu-a05.example.com", "storage01"]
+    assert names[3:] == ["gpu-a0%d.example.com" % number for number in (1, 2, 4, 7, 8)]
+    first = page.locator(".reasons li").first.inner_text()
+    assert "gpu-a03.example.com and 6 more of this host" in first and "PCI id says A800-SXM4-80GB" in first
 
 
 def test_what_was_accepted_by_choice_says_so(open_page: Opener) -> None:

@@ -168,7 +168,7 @@ def test_pages_are_written_for_each_host_and_the_lot(tmp_path: Path) -> None:
     assert result["summary"].startswith("gpu-a02.example.com: GPUs: PCIe lanes: 0000:19:00.0: the card could do x16")
     lot = json.loads((tmp_path / "out/lot.json").read_text(encoding="utf-8"))
     assert lot["counts"] == {"hosts": 2, "accepted": 1, "ordered": 8} and not lot["is_accepted"]
-    host = json.loads((tmp_path / "out" / lot["hosts"][0]["file"]).read_text(encoding="utf-8"))
+    host = json.loads((tmp_path / "out" / lot["hosts"][-1]["file"]).read_text(encoding="utf-8"))
     assert host["host"] == "gpu-a01.example.com" and host["is_accepted"] and host["class"] == "hgx_h100"
     assert host["rests_on"]["SHA-256 of the capture"] == hashlib.sha256(b"capture").hexdigest()
     assert host["rests_on"]["SHA-256 of the order"] == hashlib.sha256(sample.EXAMPLE.read_bytes()).hexdigest()

@@ -110,3 +110,15 @@ def test_made_up_numbers_are_those_of_a_scrubbed_capture(tmp_path: Path) -> None
     made_up = (place / "product_serial").read_text(encoding="utf-8").strip()
     assert made_up != "A521893X4100801" and is_scrubbed(made_up)
     assert not is_scrubbed("A521893X4100801")
+
+
+def test_the_worst_host_comes_first_and_equal_ones_by_name() -> None:
+    """Also those that only could not be seen; what is accepted is no reason to be among the first."""
+    seen = sample.lot()
+    wrong = sample.changed(sample.hardware(7), {"gpus[3].pci_id": "10de:20f3", "gpus[3].subsystem_id": ""})
+    seen[6] = Seen("gpu-a07", sample.report("gpu-a07", wrong))
+    seen[2] = Seen("gpu-a03", None, "No route to host")
+    names = [host.name.split(".")[0] for host in judge_lot(sample.example(), seen, Rules()).hosts]
+    assert names == ["gpu-a07", "gpu-a03", "gpu-a01", "gpu-a02", "gpu-a04", "gpu-a05", "gpu-a06", "gpu-a08"]
+    accepted = judge_lot(sample.example(), seen, Rules(unseen_is="accept")).hosts
+    assert [host.name.split(".")[0] for host in accepted][:3] == ["gpu-a07", "gpu-a01", "gpu-a02"]
