@@ -102,8 +102,7 @@ def variables(wanted: Mapping[str, Any], gpus: Gpus, uuid: str) -> dict[str, Any
     return {
         "kernel_sysctls": wanted["sysctls"],
         "kernel_transparent_hugepage": wanted["transparent_hugepage"],
-        # Only what the other side does as well.
-        **dict.fromkeys(("kernel_governor", "kernel_energy_preference", "kernel_memlock"), None),
+        # Without a profile: only what the other side does as well.
         "kernel_module_options": {}, "kernel_cmdline": [], "kernel_numa_balancing": 0,
         "io_scheduler_rules": [{"id": serial, "scheduler": wanted["scheduler"]} for serial in SERIALS],
         "xfs_storage_packages": [],
@@ -113,7 +112,7 @@ def variables(wanted: Mapping[str, Any], gpus: Gpus, uuid: str) -> dict[str, Any
                 "log_size": f"{wanted['log_mib']}m", "allocsize": wanted["allocsize"],
             }
         ],
-        "numa_slices_gpu_match": match,
+        "numa_slices_state": "present", "numa_slices_gpu_match": match,
         "numa_slices_housekeeping_cores_per_node": 0,
         "numa_slices_gpus": [{"index": i, "node": 0, "cpus": cpus} for i, cpus in enumerate(gpus.cpus)],
         **{f"peer_{name}": wanted[name] for name in

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the variable table of each role's README from its argument specs."""
+"""Write the variable table of each role's README from its argument specs, its defaults and its profiles.
+
+Variables of a role have their defaults in defaults/main.yml alone: Ansible refuses a null where the spec has one.
+"""
 
 from __future__ import annotations
 
@@ -42,35 +45,59 @@ def type_of(option: Options) -> str:
     return f"list of {option['elements']}" if kind == "list" and "elements" in option else kind
 
 
-def default_of(option: Options) -> str:
-    if option.get("required"):
-        return "required"
-    if "default" not in option:
+def cell(values: Options, name: str) -> str:
+    """A value as JSON, empty for null: then the host keeps its own."""
+    if values.get(name) is None:
         return ""
-    value = json.dumps(option["default"], ensure_ascii=False).replace("|", "\\|")
+    value = json.dumps(values[name], ensure_ascii=False).replace("|", "\\|")
     return f"`{value}`"
 
 
-def rows(options: dict[str, Options], prefix: str = "") -> Iterator[str]:
+def default_of(option: Options) -> str:
+    return "required" if option.get("required") else cell(option, "default")
+
+
+def with_defaults(options: dict[str, Options], defaults: Options) -> dict[str, Options]:
+    return {name: {**option, "default": defaults.get(name, option.get("default"))} for name, option in options.items()}
+
+
+def profiles_of(role: Path) -> dict[str, Options]:
+    """What each profile sets, by the name of the role's variable."""
+    variables = read(role / "vars/main.yml")
+    profiles: dict[str, Options] = variables.get(f"__{role.name}_profiles") or {}
+    return {
+        profile: {f"{role.name}_{option}": value for option, value in values.items()}
+        for profile, values in profiles.items()
+    }
+
+
+def read(file: Path) -> Options:
+    found: Options = (yaml.safe_load(file.read_text()) if file.exists() else None) or {}
+    return found
+
+
+def rows(options: dict[str, Options], prefix: str = "", profiles: dict[str, Options] | None = None) -> Iterator[str]:
     """One row an option, the options inside it right below."""
     for name, option in options.items():
+        own = [cell(values, prefix + name) for values in (profiles or {}).values()]
         text = as_text(option.get("description"))
         if option.get("choices"):
             text += " One of " + ", ".join(f"`{choice}`" for choice in option["choices"]) + "."
-        yield f"| `{prefix}{name}` | {type_of(option)} | {default_of(option)} | {text} |"
+        yield "| " + " | ".join([f"`{prefix}{name}`", type_of(option), default_of(option), *own, text]) + " |"
         inner = f"{prefix}{name}[]." if option.get("type") == "list" else f"{prefix}{name}."
-        yield from rows(option.get("options") or {}, inner)
+        yield from rows(option.get("options") or {}, inner, profiles)
 
 
-def table(specs: dict[str, Any]) -> str:
+def table(specs: dict[str, Any], profiles: dict[str, Options] | None = None) -> str:
     lines: list[str] = []
+    heads = ["variable", "type", "default", *[f"`{name}`" for name in profiles or {}], "meaning"]
     for entry, spec in specs.items():
         if entry != "main":
             lines += ["", f"With `tasks_from: {entry}`:"]
         options = spec.get("options") or {}
         if options:
-            lines += ["", "| variable | type | default | meaning |", "|---|---|---|---|"]
-            lines += rows(options)
+            lines += ["", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+            lines += rows(options, profiles=profiles)
         else:
             lines += ["", "No variables."]
     return "\n".join(lines).strip()
@@ -97,10 +124,13 @@ def main(args: list[str]) -> int:
     faults = 0
     for spec_file in sorted(Path(ROOT, "roles").glob("*/meta/argument_specs.yml")):
         role = spec_file.parents[1]
-        specs = (yaml.safe_load(spec_file.read_text()) or {}).get("argument_specs") or {}
+        specs = read(spec_file).get("argument_specs") or {}
+        defaults = read(role / "defaults/main.yml")
+        for spec in specs.values():
+            spec["options"] = with_defaults(spec.get("options") or {}, defaults)
         readme = role / "README.md"
         old = readme.read_text() if readme.exists() else ""
-        new = renewed(old or heading(role.name, specs), table(specs))
+        new = renewed(old or heading(role.name, specs), table(specs, profiles_of(role)))
         if new == old:
             continue
         name = str(readme.relative_to(ROOT))

@@ -7,45 +7,17 @@ the other interpreters get `ansible.module_utils` and nothing else of Ansible.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tools import cores
 from tools.parts import CACHE, ROOT, close
+from tools.pythons import OLDEST, Version, environment, interpreters
 
-OLDEST = (3, 8)
-NEWEST_TRIED = 20
 TARGET_TESTS = ("tests/unit/plugins/module_utils", "tests/unit/plugins/modules")
-Version = tuple[int, int]
-
-
-def interpreters() -> dict[Version, Path]:
-    """Pythons that really start, by version; the controller's own is left out."""
-    found: dict[Version, Path] = {}
-    for path in candidates():
-        probe = "import sys, venv; print(*sys.version_info[:2])"
-        done = subprocess.run([path, "-c", probe], capture_output=True, text=True)
-        if done.returncode == 0:
-            major, minor = map(int, done.stdout.split())
-            found.setdefault((major, minor), path)
-    found.pop(sys.version_info[:2], None)
-    return found
-
-
-def candidates() -> Iterator[Path]:
-    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    # pyenv keeps versions off PATH until one is chosen.
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    folders += sorted(pyenv.glob("versions/3.*/bin"))
-    for folder in folders:
-        for minor in range(OLDEST[1], NEWEST_TRIED):
-            path = folder / f"python3.{minor}"
-            if path.exists():
-                yield path
 
 
 def run_pytest(python: Path, label: str, args: list[str], env: dict[str, str]) -> tuple[int, int]:
@@ -67,19 +39,7 @@ def run_pytest(python: Path, label: str, args: list[str], env: dict[str, str]) -
 
 def target_python(version: Version, interpreter: Path) -> Path:
     """A virtual environment of that interpreter with what the tests need."""
-    venv = CACHE / f"py{version[0]}.{version[1]}"
-    needs = ROOT / "requirements-target.txt"
-    stamp = venv / ".stamp"
-    want = hashlib.sha256(needs.read_bytes()).hexdigest()
-    python = venv / "bin/python"
-    if not (python.exists() and stamp.exists() and stamp.read_text() == want):
-        subprocess.run([interpreter, "-m", "venv", "--clear", venv], check=True)
-        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(needs)]
-        done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode != 0:
-            raise SystemExit(f"{done.stdout}\npip could not install {needs.name} for {python}")
-        stamp.write_text(want)
-    return python
+    return environment(CACHE / f"py{version[0]}.{version[1]}", interpreter, ROOT / "requirements-target.txt")
 
 
 def shipped_ansible() -> Path:
@@ -106,6 +66,8 @@ def chosen(found: dict[Version, Path]) -> list[Version]:
 
 def main(args: list[str]) -> int:
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if not args:
+        cores.make()
     print(f"Python {here}: all unit tests", flush=True)
     passed, failed = run_pytest(Path(sys.executable), here, args, {})
     if args:

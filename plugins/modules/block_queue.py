@@ -20,10 +20,9 @@ options:
   rules:
     description:
       - What is wanted, in order. Rules for a class come first, rules for a disk after them; the later one wins.
-      - A setting that is left out is not managed.
+      - A setting that is left out is not managed. Nothing is managed without any list; an empty one keeps no rule.
     type: list
     elements: dict
-    required: true
     suboptions:
       class:
         description:

@@ -38,13 +38,11 @@ options:
       - CPUs that the server may run on, as a list such as V(0-3,8).
       - V(auto) takes all online CPUs that no GPU's slice (M(gpufleet.host.numa_slices)) uses. Empty is not managed.
     type: str
-    default: auto
   memory_nodes:
     description:
       - Memory nodes that the server may allocate on, as a list such as V(0).
       - V(auto) takes the nodes that no GPU's slice uses, else those of the CPUs that are left. Empty is not managed.
     type: str
-    default: auto
   memory_high:
     description: Memory above which the server is slowed, such as V(24g), or V(infinity). Empty is not managed.
     type: str
@@ -84,7 +82,6 @@ options:
       - V(auto) takes the wall away, empty is not managed.
     type: str
     choices: [closed, strict, auto, '']
-    default: closed
   device_allow:
     description: Device nodes or groups that the server needs, with their access, such as V(/dev/hwrng r). No device of a GPU.
     type: list

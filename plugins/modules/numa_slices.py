@@ -22,10 +22,11 @@ extends_documentation_fragment:
   - gpufleet.host.area
 options:
   state:
-    description: V(absent) takes the slices away again, if nothing runs in them.
+    description:
+      - V(present) keeps the slices, V(absent) takes them away again, if nothing runs in them.
+      - Nothing is managed when it is left out.
     type: str
     choices: [present, absent]
-    default: present
   gpu_match:
     description:
       - Which PCI functions are GPUs. Each entry has at least one part, and all its parts have to match.

@@ -22,7 +22,7 @@ options:
     description: The volumes. What is not named here is left alone.
     type: list
     elements: dict
-    required: true
+    default: []
     suboptions:
       name:
         description:

@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._areas.tuning import
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import RISKS, STATES, BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.want_slips import did_you_mean
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import valid_want
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import asked, valid_want
 from ansible_collections.gpufleet.host.plugins.plugin_utils import cut_off
 from ansible_collections.gpufleet.host.plugins.plugin_utils.before_hosts import tags_of_areas
 
@@ -41,6 +41,8 @@ AUDITS = ("node_audit", "node_audit_tuning")
 # Tags of Ansible's own that mean each task that has tags, as all of ours have.
 EVERYTHING = {"all", "tagged"}
 BAD_STATES = tuple(state for state in STATES if state != "compliant")
+# What gpufleet_profile may say; each role has its values in vars/main.yml.
+PROFILES = ("training",)
 
 
 class ActionModule(ActionBase):
@@ -54,8 +56,11 @@ class ActionModule(ActionBase):
         if name != "node_capture":
             # The journal on the host calls the run what the artifacts call it, so that people can name it to revert.
             args["run"] = args.get("run") or os.environ.get("GPUFLEET_JOURNAL_RUN", "")
+        if name in AREAS:
+            args = asked(args)
         try:
             refuse_slips(variables)
+            refuse_profile(self._given("gpufleet_profile", variables))
             args.update(self._checked(name, args, variables))
             limit_s = cut_off.seconds_for(name, self._task.check_mode, self._given(cut_off.VARIABLE, variables))
         except ValueError as error:
@@ -152,10 +157,10 @@ class ActionModule(ActionBase):
         if is_audit:
             names = [name for name in names if name in {**args, **found}["areas"]]
             risks = {name: "%s_allow_risk" % AREAS[name].role for name in names}
-            found["allow_risk"] = {name: self._templar.template(variables[risks[name]]) for name in names}
+            found["allow_risk"] = asked({name: self._templar.template(variables[risks[name]]) for name in names})
         omitted = variables.get("omit")
         wants = {name: self._templar.template(variables[want_variable(name)]) for name in names}
-        found["wants"] = {name: without(want, omitted) for name, want in wants.items()}
+        found["wants"] = {name: asked(without(want, omitted)) for name, want in wants.items()}
         return found
 
 
@@ -192,7 +197,7 @@ def refuse_impossible(area: str, want: Any) -> None:
     if not isinstance(want, Mapping):
         raise ValueError("wants.%s: %r is not possible; allowed: a dictionary. Nothing was changed." % (area, want))
     try:
-        valid_want(AREAS[area], {name: value for name, value in want.items() if value is not None})
+        valid_want(AREAS[area], want)
     except BadWant as error:
         raise ValueError(bad_want_message(AREAS[area], error)) from error
 
@@ -273,12 +278,21 @@ def playbook_variables() -> tuple[str, ...]:
     return tuple(sorted({name for text in texts for name in re.findall(r"\bgpufleet_[a-z]+(?:_[a-z]+)*", text)}))
 
 
+def refuse_profile(name: Any) -> None:
+    """Raise ValueError for a profile that there is not; without one nothing is managed that is not set."""
+    if name is not None and name not in ("", *PROFILES):
+        raise ValueError(
+            "gpufleet_profile: %r is not possible%s allowed: %s. Nothing was changed."
+            % (name, did_you_mean(str(name), PROFILES), ", ".join(PROFILES))
+        )
+
+
 @cache
 def role_variables() -> tuple[str, ...]:
-    """All public variables of the collection's roles, by their defaults."""
+    """All public variables of the collection's roles, by their argument specs: few of them have a default."""
     names: set[str] = set()
-    for file in sorted(ROLES.glob("*/defaults/main.yml")):
-        names.update(re.findall(r"^([a-z][a-z0-9_]*):", file.read_text(encoding="utf-8"), re.MULTILINE))
+    for file in sorted(ROLES.glob("*/meta/argument_specs.yml")):
+        names.update(re.findall(r"^ {6}([a-z][a-z0-9_]*):", file.read_text(encoding="utf-8"), re.MULTILINE))
     return tuple(sorted(names))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sys
 import tokenize
 from itertools import combinations
@@ -22,6 +23,9 @@ import yaml
 from every_area import ROOT
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import run_area
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
+from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door import PROFILES
 from tools import role_tables
 
 PLUGINS = ROOT / "plugins"
@@ -329,13 +333,14 @@ def test_the_module_documents_the_spec(area: str) -> None:
 
 @areas
 def test_the_role_asks_for_the_spec(area: str) -> None:
-    """Names, types, choices and defaults; a top option may be an int where the module takes any word."""
+    """Names, types and what is inside; a top option may be an int where the module takes any word.
+
+    What may be null has neither a default nor choices, or Ansible would refuse the null: words of choices are told.
+    """
     sample = every_area.sample(area)
     role = sample.area.role
     asked, wanted = options(role_specs(role), "options"), options(sample.spec, "options")
-    assert asked.pop(role + "_allow_risk") == option(
-        {"choices": ["safe", "disruptive", "destructive"], "default": "safe"}, "options"
-    )
+    assert asked.pop(role + "_allow_risk") == option({}, "options")
     packages = asked.pop(role + "_packages", {"type": "list"})
     assert packages["type"] == "list"
     assert set(asked) == {role + "_" + name for name in wanted}
@@ -343,22 +348,28 @@ def test_the_role_asks_for_the_spec(area: str) -> None:
         mine = asked[role + "_" + name]
         if (about["type"], mine["type"]) == ("str", "int"):
             mine["type"] = "str"
-        if about["default"] is None:
-            # The role's own default: what the documents advise, or what a required option starts from.
-            mine["default"] = None
-        assert not mine["required"], name
-        about["required"] = False
+        told = str(role_specs(role)[role + "_" + name]["description"])
+        assert [word for word in filter(None, about["choices"]) if "V(%s)" % word not in told] == [], name
+        about.update(default=None, choices=[])
         assert mine == about, name
 
 
 @areas
-def test_defaults_are_those_of_the_argument_spec(area: str) -> None:
+def test_defaults_and_profiles_are_of_variables_that_there_are(area: str) -> None:
     role = role_of(area)
-    specs, defaults = role_specs(role), role_file(role, "defaults", "main.yml")
-    assert set(defaults) == set(specs)
-    for name, about in specs.items():
-        expected = about.get("default")
-        assert defaults[name] == expected or (expected is None and defaults[name] == ""), name
+    defaults, profiles = role_file(role, "defaults", "main.yml"), profiles_of(role)
+    assert set(defaults) <= set(role_specs(role))
+    assert set(profiles) <= set(PROFILES)
+    for values in profiles.values():
+        # A default would hide the profile's value.
+        assert {role + "_" + name for name in values} <= set(role_specs(role)) - set(defaults)
+
+
+@areas
+def test_every_knob_is_in_the_defaults_if_only_as_an_example(area: str) -> None:
+    role = role_of(area)
+    text = (ROOT / "roles" / role / "defaults/main.yml").read_text(encoding="utf-8")
+    assert [name for name in role_specs(role) if not re.search("^(#   )?%s:" % name, text, re.MULTILINE)] == []
 
 
 @areas
@@ -386,14 +397,45 @@ def test_one_place_maps_variables_to_options(area: str) -> None:
     assert given["allow_risk"] == "{{ %s_allow_risk }}" % role
 
 
+def profiles_of(role: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = role_file(role, "vars", "main.yml").get("__%s_profiles" % role, {})
+    return found
+
+
 @areas
-def test_role_defaults_are_a_want_that_can_be(area: str) -> None:
+@pytest.mark.parametrize("profile", ["", *PROFILES])
+def test_role_defaults_are_a_want_that_can_be(area: str, profile: str) -> None:
     sample = every_area.sample(area)
     role = sample.area.role
     defaults = role_file(role, "defaults", "main.yml")
-    given = {name: defaults[role + "_" + name] for name in sample.spec}
-    from_role = {name: value for name, value in given.items() if value is not None}
-    every_area.whole.valid_want(sample.area, from_role)
+    given = {name: defaults.get(role + "_" + name) for name in sample.spec}
+    every_area.whole.valid_want(sample.area, {**given, **profiles_of(role).get(profile, {})})
+
+
+@areas
+def test_nothing_set_is_nothing_managed(area: str, tmp_path: Path) -> None:
+    """Neither on a fresh host, nor on one that was tuned by us: without a want the host keeps what it has."""
+    sample = every_area.sample(area)
+    host = sample.make(tmp_path)
+    nothing = every_area.whole.valid_want(sample.area, {})
+    before, judged = Journal(str(tmp_path / "journal")), []
+    assert run_area(sample.area, nothing, host, mode="apply", journal=before, run="1").steps == ()
+    run_area(sample.area, sample.want, host, mode="apply", allow_risk="destructive", journal=before, run="2")
+    after = run_area(sample.area, nothing, host, mode="apply", journal=before, run="3")
+    judged += [finding.id for finding in after.findings]
+    assert (after.steps, after.state) == ((), "compliant"), after
+    assert area == "platform" or area + ".nothing-wanted" in judged
+
+
+@areas
+def test_null_is_as_if_it_were_not_said(area: str) -> None:
+    """Of every option, in both ways that a null arrives: itself, and the empty text of an older Ansible."""
+    sample = every_area.sample(area)
+    valid_want = every_area.whole.valid_want
+    for name in sample.spec:
+        rest = {other: value for other, value in every_area.ABOUT[area]["want"].items() if other != name}
+        for null in (None, ""):
+            assert valid_want(sample.area, {**rest, name: null}) == valid_want(sample.area, rest), name
 
 
 # Roles

@@ -18,7 +18,6 @@ SPEC: Dict[str, Any] = {
     "rules": {
         "type": "list",
         "elements": "dict",
-        "required": True,
         "options": {
             "class": {"type": "str", "choices": ["nvme", "ssd", "hdd", "virtual"]},
             "id": {"type": "str"},
@@ -45,7 +44,7 @@ def observe(host: Host, want: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _settings(want: Mapping[str, Any]) -> List[str]:
-    return [s for s in block_queue.SETTINGS if any(rule.get(s) is not None for rule in want["rules"])]
+    return [s for s in block_queue.SETTINGS if any(rule.get(s) is not None for rule in want["rules"] or [])]
 
 
 def _may_be_ours(name: str) -> bool:

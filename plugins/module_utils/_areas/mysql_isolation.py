@@ -57,10 +57,7 @@ SPEC: Dict[str, Any] = dict(
         "default": [{"vendor": "10de", "class": "0302"}, {"vendor": "10de", "class": "0300"}],
         "options": {"vendor": {"type": "str"}, "device": {"type": "str"}, "class": {"type": "str"}},
     },
-    cpus={"type": "str", "default": "auto"},
-    memory_nodes={"type": "str", "default": "auto"},
     io_limits=dict(_WALL["io_limits"], default=[]),
-    device_policy=dict(_WALL["device_policy"], default="closed"),
     device_allow=dict(_WALL["device_allow"], default=[]),
 )
 

@@ -35,7 +35,7 @@ _LIMITS: Dict[str, Any] = {
     "tasks_max": {"type": "str"},
 }
 SPEC: Dict[str, Any] = {
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "absent"]},
     "gpu_match": {
         "type": "list",
         "elements": "dict",

@@ -18,7 +18,7 @@ SPEC: Dict[str, Any] = {
     "volumes": {
         "type": "list",
         "elements": "dict",
-        "required": True,
+        "default": [],
         "options": {
             "name": {"type": "str", "required": True},
             "devices": {"type": "list", "elements": "str", "required": True},

@@ -224,6 +224,16 @@ class Finding:
         }
 
 
+def nothing_wanted(area: str, role: str) -> Finding:
+    """An area that nobody asked for: said, so that a host in order is not taken for a tuned one."""
+    return Finding(
+        area + ".nothing-wanted", "info", area, "variables of the role %s, or a profile" % role, "none is set",
+        "nothing of this area is managed: the host keeps its own values",
+        "nothing, if that is meant; else set gpufleet_profile: training, or variables of the README of role %s" % role,
+        "docs/operations.md",
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class StepResult:
     """A step and what became of it.

@@ -19,14 +19,23 @@ from .values import BadWant, Finding, Report, StepResult, readable
 from .want_slips import refuse_slips
 
 
+def asked(given: Mapping[str, Any]) -> Dict[str, Any]:
+    """A want without what is null: that is not managed, or as the module has it by itself.
+
+    An empty text is a null as well: a template of ansible-core before 2.19 makes one of it.
+    """
+    return {name: value for name, value in given.items() if value is not None and value != ""}
+
+
 def valid_want(area: Area, given: Mapping[str, Any]) -> Dict[str, Any]:
     """The want with types and defaults filled in.
 
     :raises BadWant: naming the option, what was given and what is allowed.
     """
+    given = asked(given)
     refuse_slips(area.spec, given, area.examples)
     # A copy, since the validator fills in what is missing in the defaults of the spec itself.
-    checked = ArgumentSpecValidator(copy.deepcopy(dict(area.spec))).validate(dict(given))
+    checked = ArgumentSpecValidator(copy.deepcopy(dict(area.spec))).validate(given)
     if checked.error_messages:
         raise BadWant("want", sorted(given), "; ".join(checked.error_messages))
     want = {name: checked.validated_parameters[name] for name in area.spec}

@@ -63,7 +63,7 @@ def class_of(name: str, rotational: Any) -> str:
 
 def check_want(want: Mapping[str, Any]) -> None:
     """Refuse what no host could satisfy."""
-    for index, rule in enumerate(want["rules"]):
+    for index, rule in enumerate(want["rules"] or []):
         place = "rules[%d]" % index
         if bool(rule.get("class")) == bool(rule.get("id")):
             raise BadWant(place, {key: rule.get(key) for key in ("class", "id")}, "exactly one of class and id")
@@ -86,7 +86,7 @@ def wanted_for(want: Mapping[str, Any], disk: Mapping[str, Any]) -> Dict[str, st
     if not disk["class"] or disk["multipath_member"] or disk["hidden"]:
         return values
     for by in ("class", "id"):
-        for rule in want["rules"]:
+        for rule in want["rules"] or []:
             if by == "class" and rule.get("class") != disk["class"]:
                 continue
             if by == "id" and not (rule.get("id") and bare_id(rule["id"]) in disk["ids"]):
@@ -101,7 +101,7 @@ def render_rules(want: Mapping[str, Any]) -> str:
     """The udev rules file, empty when nothing is wanted."""
     rules: List[str] = []
     for by in ("class", "id"):
-        for rule in want["rules"]:
+        for rule in want["rules"] or []:
             sets = [
                 'ATTR{queue/%s}="%s"' % (setting, OLD_NAMES.get(rule[setting], rule[setting]))
                 for setting in SETTINGS
@@ -124,6 +124,8 @@ def render_rules(want: Mapping[str, Any]) -> str:
 
 def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     """The rules file first, so that no event in between undoes the live values; then each disk."""
+    if want["rules"] is None:
+        return []
     steps: List[Step] = []
     wanted_text = render_rules(want) or None
     text = have["rules_file"]
@@ -160,7 +162,7 @@ def adopt(have: Mapping[str, Any]) -> Dict[str, Any]:
 def named_by(want: Mapping[str, Any], disk: Mapping[str, Any]) -> Dict[str, str]:
     """For each setting of a disk that a rule wants by id: that id."""
     named: Dict[str, str] = {}
-    for rule in want["rules"]:
+    for rule in want["rules"] or []:
         if rule.get("id") and bare_id(rule["id"]) in disk["ids"]:
             named.update({setting: rule["id"] for setting in SETTINGS if rule.get(setting) is not None})
     return named

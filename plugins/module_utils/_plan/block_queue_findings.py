@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping
 
-from .._engine.values import Finding, Unknown, as_unknown
+from .._engine.values import Finding, Unknown, as_unknown, nothing_wanted
 from .block_queue import OLD_NAMES, RULES_FILE, SOURCE, bare_id, disks, wanted_for
 
 
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     """What blocks a change, what cannot be seen, and who else sets the same values."""
+    if want["rules"] is None:
+        return [nothing_wanted("block_queue", "io_scheduler")]
     findings: List[Finding] = []
     if isinstance(have["disks"], Unknown):
         findings.append(_unseen("disks", "the list of disks", have["disks"]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from .._engine.values import Finding, Step
+from .._engine.values import Finding, Step, nothing_wanted
 from . import kernel_boot, kernel_cmdline, kernel_cpu, kernel_limits, kernel_modules, kernel_sysctl, kernel_thp
 from .kernel_common import knob, overridden
 
@@ -34,6 +34,8 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
 
 
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
+    if all(value in (None, "") for value in want.values()):
+        return [nothing_wanted("kernel_settings", "kernel")]
     findings = kernel_boot.judge(want, have)
     for topic in _TOPICS:
         findings += topic.judge(want, have)

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, Union
 
 from .._engine.cpuset import format_cpulist
-from .._engine.values import Finding, Unknown, as_unknown
+from .._engine.values import Finding, Unknown, as_unknown, nothing_wanted
 from . import mysql_memory as memory_
 from . import mysql_wall as walls
 from . import mysql_words as words
@@ -22,13 +22,16 @@ from .mysql_wall import foreign_keys, ids, wall_of
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     """All findings, the host's first, then each server's."""
     servers = have["servers"]
+    unasked = [] if walls.is_asked(want) else [nothing_wanted("mysql_isolation", "mysql_isolation")]
+    if unasked and (isinstance(servers, Unknown) or not servers):
+        return unasked
     if isinstance(servers, Unknown):
         return [words.unseen("units", "whether a database is here", servers, "systemctl list-units 'm*sql*' 'maria*'")]
-    findings = [words.no_such_unit(unit) for unit in have["missing_units"]]
+    findings = [*unasked, *[words.no_such_unit(unit) for unit in have["missing_units"]]]
     if not servers:
         return [*findings, words.no_database()]
     findings += _judge_policy(want, have)
-    if want["policy"] == "isolate":
+    if any(walls.is_managed(want, server) for server in servers):
         findings += _judge_hierarchy(have)
     findings += _judge_host(have)
     for server in servers:
@@ -94,7 +97,7 @@ def _judge_server(
         findings.append(words.pool_failure(server, failure))
     if not wall:
         return findings
-    findings += _judge_unit(server, wall)
+    findings += _judge_unit(server, wall) if walls.is_managed(want, server) else []
     findings += _judge_memory(server, have, wall)
     findings += _judge_places(want, have, server, wall)
     findings += _judge_io(have, server, wall)

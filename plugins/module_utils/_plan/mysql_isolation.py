@@ -35,12 +35,12 @@ _RESTART_DEADLINE_S = 960.0
 
 
 def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
-    """The steps for each unit; none unless the policy is to isolate on a host with cgroup v2."""
-    if want["policy"] != "isolate" or have["hierarchy"] != "unified" or isinstance(have["servers"], Unknown):
+    """The steps for each unit of which a wall is wanted; none unless the policy is to isolate, with cgroup v2."""
+    if have["hierarchy"] != "unified" or isinstance(have["servers"], Unknown):
         return []
     steps: List[Step] = []
     for server in have["servers"]:
-        if not isinstance(server["drop_in"], Unknown):
+        if walls.is_managed(want, server) and not isinstance(server["drop_in"], Unknown):
             steps += _plan_server(server, wall_of(want, have, server), have)
     return steps
 

@@ -72,9 +72,7 @@ def drop_in_path(unit: str) -> str:
 
 def wall_of(want: Mapping[str, Any], have: Mapping[str, Any], server: Mapping[str, Any]) -> Dict[str, Any]:
     """What one unit should have, with its own values over the common ones."""
-    names = [server["unit"], *server["shown"].get("Names", "").split()]
-    own: Mapping[str, Any] = next((row for row in want.get("overrides") or [] if row["unit"] in names), {})
-    given = {key: own[key] if own.get(key) is not None else want.get(key) for key in KEYS}
+    given = _given(want, server)
     cpus, nodes = derive(have, server)
     return {
         "cpus": cpus if given["cpus"] == AUTO else (given["cpus"] or None),
@@ -89,6 +87,26 @@ def wall_of(want: Mapping[str, Any], have: Mapping[str, Any], server: Mapping[st
         "limit_nofile": number_of(given["limit_nofile"]),
         "limit_memlock": size_of(given["limit_memlock"]),
     }
+
+
+def is_asked(want: Mapping[str, Any]) -> bool:
+    """Whether anything is wanted of databases: a wall, or none beside GPUs."""
+    return want["policy"] != "isolate" or any(_is_set(want.get(key)) for key in (*KEYS, "units", "overrides"))
+
+
+def _is_set(value: Any) -> bool:
+    return value not in (None, "", [])
+
+
+def is_managed(want: Mapping[str, Any], server: Mapping[str, Any]) -> bool:
+    """Whether any wall of the unit is asked for; else its files and its group are left as they are."""
+    return want["policy"] == "isolate" and any(map(_is_set, _given(want, server).values()))
+
+
+def _given(want: Mapping[str, Any], server: Mapping[str, Any]) -> Dict[str, Any]:
+    names = [server["unit"], *server["shown"].get("Names", "").split()]
+    own: Mapping[str, Any] = next((row for row in want.get("overrides") or [] if row["unit"] in names), {})
+    return {key: own[key] if own.get(key) is not None else want.get(key) for key in KEYS}
 
 
 def derive(have: Mapping[str, Any], server: Mapping[str, Any]) -> Tuple[Optional[str], Optional[str]]:

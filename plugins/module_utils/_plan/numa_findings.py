@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, List, Mapping
 
 from .._engine.cpuset import format_cpulist
-from .._engine.values import Finding, Unknown
+from .._engine.values import Finding, Unknown, nothing_wanted
 from .numa_layout import Layout, Slice, layout
 from .numa_slices import confined_units, unwanted, wanted_slices
 from .numa_texts import kubelet_lines, properties, slurm_lines
@@ -20,9 +20,11 @@ CGROUP_SOURCE = "kernel Documentation/admin-guide/cgroup-v2.rst"
 
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     """All findings: of the host, of its topology, of what is to go, and of each slice."""
+    if want.get("state") is None:
+        return [nothing_wanted("numa_slices", "numa_slices"), *_topology(have)]
     found = wanted_slices(want, have)
-    findings = [*_host(have), *found.findings]
-    if want.get("state") != "absent":
+    findings = [*_host(have, want["state"] == "present" and found.has_gpus), *found.findings]
+    if want["state"] == "present":
         findings += _topology(have)
         findings += _managers(have, layout(want, have))
     if found.is_decided:
@@ -34,21 +36,21 @@ def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     return findings
 
 
-def _host(have: Mapping[str, Any]) -> List[Finding]:
-    """A host on which slices would be ignored, or cannot be seen."""
+def _host(have: Mapping[str, Any], is_wanted: bool) -> List[Finding]:
+    """A host on which slices would be ignored, or cannot be seen; what is not there needs nothing to be absent."""
     hierarchy, controllers, units = have["hierarchy"], have["controllers"], have["units"]
     if isinstance(hierarchy, Unknown):
         return [_unseen("control groups", hierarchy)]
     if hierarchy != "unified":
-        return [_not_unified(hierarchy)]
+        return [_not_unified(hierarchy)] if is_wanted or have["ours"] else []
     findings: List[Finding] = []
     if isinstance(controllers, Unknown):
         findings.append(_unseen("controllers", controllers))
-    elif "cpuset" not in controllers:
+    elif is_wanted and "cpuset" not in controllers:
         findings.append(_no_cpuset(controllers))
     if isinstance(units, Unknown):
         findings.append(_unseen("units", units))
-    elif units and not any("AllowedCPUs" in unit for unit in units.values()):
+    elif is_wanted and units and not any("AllowedCPUs" in unit for unit in units.values()):
         findings.append(_old_systemd())
     return findings
 

@@ -23,6 +23,7 @@ SOURCE = "sysfs-bus-pci numa_node, sysfs-devices-node (kernel Documentation/ABI)
 
 # systemd's dashes are a hierarchy (systemd.slice(5)): gpufleet.slice > gpufleet-node0 > gpufleet-node0-gpu0.
 TOP = "gpufleet.slice"
+NO_GPU = "numa_slices.no-gpu"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,11 @@ class Layout:
     @property
     def is_decided(self) -> bool:
         """False when the facts or the wants do not allow a division: then nothing is to be touched."""
-        return not any(finding.level == "block" or finding.id == "numa_slices.unseen" for finding in self.findings)
+        return not any(f.level == "block" or f.id in ("numa_slices.unseen", NO_GPU) for f in self.findings)
+
+    @property
+    def has_gpus(self) -> bool:
+        return not any(finding.id == NO_GPU for finding in self.findings)
 
 
 def node_slice(node: int) -> str:
@@ -66,6 +71,8 @@ def layout(want: Mapping[str, Any], have: Mapping[str, Any]) -> Layout:
     unseen = [_unseen(name, value) for name, value in _needed(have) if isinstance(value, Unknown)]
     if unseen:
         return Layout(findings=tuple(unseen))
+    if not gpus and not want.get("gpus"):
+        return Layout(findings=(_no_gpu(want),))
     online: FrozenSet[int] = have["online"]
     cpus_of = {node.id: node.cpus & online for node in nodes if node.cpus & online}
     housekeeping, findings = _housekeeping(want, cpus_of, cores, online)
@@ -231,6 +238,15 @@ def _wanted_mems(row: Mapping[str, Any], local: FrozenSet[int]) -> FrozenSet[int
 
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None and value != ""), None)
+
+
+def _no_gpu(want: Mapping[str, Any]) -> Finding:
+    rows = [" ".join("%s %s" % pair for pair in row.items() if pair[1]) for row in want.get("gpu_match") or []]
+    return Finding(
+        NO_GPU, "info", "GPUs", "a PCI function with " + " or ".join(rows) if rows else "none: numa_slices_gpu_match is empty",
+        "none", "without a GPU there is nothing to divide the host for: slices are neither made nor taken away",
+        "lspci -nn; name other cards in numa_slices_gpu_match, or leave the host out with gpufleet_skip_areas", SOURCE,
+    )  # fmt: skip
 
 
 def _homeless(index: int, address: str, node: Union[int, Unknown]) -> Finding:

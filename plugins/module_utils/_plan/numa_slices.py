@@ -36,22 +36,22 @@ from .numa_units import (
 
 def wanted_slices(want: Mapping[str, Any], have: Mapping[str, Any]) -> Layout:
     """What is to be there: nothing where slices are not wanted, or where kubelet or slurmd hands out the CPUs."""
-    if want.get("state") == "absent":
+    if want.get("state") != "present":
         return Layout()
     found = layout(want, have)
     return Layout((), found.housekeeping, found.findings) if have["managers"] else found
 
 
 def confined_units(want: Mapping[str, Any], have: Mapping[str, Any]) -> Tuple[str, ...]:
-    absent = want.get("state") == "absent" or have["managers"]
-    return SYSTEM_UNITS if want.get("confine_system") and not absent else ()
+    is_there = want.get("state") == "present" and not have["managers"]
+    return SYSTEM_UNITS if want.get("confine_system") and is_there else ()
 
 
 def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
     """Files, then one reload, then starts, then values that someone wrote over systemd's, then a proof."""
-    found = wanted_slices(want, have)
-    if have["hierarchy"] != "unified" or isinstance(have["units"], Unknown):
+    if want.get("state") is None or have["hierarchy"] != "unified" or isinstance(have["units"], Unknown):
         return []
+    found = wanted_slices(want, have)
     if not found.is_decided:
         return []
     files = _file_steps(want, have, found)

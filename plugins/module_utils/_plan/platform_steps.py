@@ -33,9 +33,9 @@ def is_asked(want: Want) -> bool:
 
 def plan(want: Want, have: Have) -> List[Step]:
     """The unit first, so that what is written lives over a boot that comes in between; then each register."""
-    steps = _unit(want, have)
     if not is_asked(want):
-        return steps
+        return []
+    steps = _unit(want, have)
     for port in have["acs_ports"] if want["acs"] == "off" else ():
         steps += _register("acs", port["address"], port["write"], port["why"], _ACS, have)
     for address, write in sorted(have["read_requests"].items()) if want["max_read_request_bytes"] else ():

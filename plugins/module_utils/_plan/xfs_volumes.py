@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._engine.units import format_size
-from .._engine.values import Finding, Step, Unknown
+from .._engine.values import Finding, Step, Unknown, nothing_wanted
 from . import xfs_blank, xfs_commands, xfs_devices, xfs_files, xfs_findings, xfs_mounts, xfs_options, xfs_wants
 from .xfs_identity import expected_uuid, is_made
 from .xfs_limits import kernel_refusals
@@ -48,6 +48,8 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
 
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     """Refusals, what cannot be changed any more, what is not seen, and who else has a hand in it."""
+    if not want["volumes"]:
+        return [nothing_wanted("xfs_volumes", "xfs_storage")]
     findings: List[Finding] = []
     for volume in want["volumes"]:
         seen = _seen(volume, have)

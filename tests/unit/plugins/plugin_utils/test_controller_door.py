@@ -15,6 +15,7 @@ from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door impo
     chosen_areas,
     playbook_variables,
     refuse_impossible,
+    refuse_profile,
     refuse_risk,
     refuse_slips,
     refuse_states,
@@ -230,3 +231,19 @@ def test_without_wants_and_roles_it_is_said_what_to_do() -> None:
     action = SimpleNamespace(_templar=None, _task=SimpleNamespace(tags=[]))
     with pytest.raises(ValueError, match=r"wants: not given.*tasks_from: wants"):
         ActionModule._of_roles(action, "node_audit", {}, {})
+
+
+@pytest.mark.parametrize("name", [None, "", "training"])
+def test_a_profile_may_be_left_out(name: Any) -> None:
+    refuse_profile(name)
+
+
+@pytest.mark.parametrize("name", ["trainning", "inference", ["training"], True])
+def test_a_profile_that_there_is_not_is_refused_with_those_that_there_are(name: Any) -> None:
+    with pytest.raises(ValueError, match=r"gpufleet_profile: .*allowed: training"):
+        refuse_profile(name)
+
+
+def test_a_null_is_left_out_of_wants_and_risks() -> None:
+    found = of_roles("node_audit", {}, __kernel_want={"swap": None, "pages": ""}, kernel_allow_risk=None)
+    assert (found["wants"]["kernel_settings"], found["allow_risk"]) == ({}, {"block_queue": "safe"})

@@ -44,6 +44,8 @@ WALL: dict[str, Any] = {
 
 def want(**given: Any) -> dict[str, Any]:
     full = {name: option.get("default") for name, option in SPEC.items()}
+    # As the profile has it, unless the case says otherwise.
+    full.update(cpus="auto", memory_nodes="auto", device_policy="closed")
     full.update(given)
     empty = dict.fromkeys(SPEC["overrides"]["options"])
     full["overrides"] = [dict(empty, **row) for row in full["overrides"]]

@@ -30,8 +30,8 @@ UNIT = "/etc/systemd/system/gpufleet-node0-gpu0.slice"
 
 
 def want(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The want as the argument spec fills it in."""
-    found = _filled(SPEC, values)
+    """The want as the argument spec fills it in, with slices unless others are asked for."""
+    found = _filled(SPEC, {"state": "present", **values})
     for name in ("gpus", "nodes", "gpu_match"):
         found[name] = [_filled(SPEC[name]["options"], row) for row in found[name] or []]
     return found

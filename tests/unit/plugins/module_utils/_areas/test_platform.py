@@ -111,13 +111,12 @@ def test_the_unit_does_at_each_boot_what_was_done_now(tmp_path: Path) -> None:
     assert host.readlink(UNIT_LINK) == UNIT_FILE
 
 
-def test_what_is_no_longer_wanted_is_not_written_at_boot(tmp_path: Path) -> None:
+def test_what_is_not_asked_for_any_more_stays_until_revert(tmp_path: Path) -> None:
     host = make_one(tmp_path)
     case().apply(host)
     report = case(acs="report").apply(host, "r2")
-    assert [(step.kind, step.after) for step in planned(report)] == [("run", "disabled"), ("file", None)]
-    assert (host.read(UNIT_FILE), host.readlink(UNIT_LINK)) == (None, None)
-    assert case(acs="report").apply(host, "r3").state == "compliant"
+    assert (planned(report), report.state) == ([], "compliant")
+    assert host.readlink(UNIT_LINK) == UNIT_FILE
 
 
 def test_a_unit_that_somebody_changed_is_put_right(tmp_path: Path) -> None:

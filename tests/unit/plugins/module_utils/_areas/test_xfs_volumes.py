@@ -112,7 +112,7 @@ def test_plan_and_judge(row: dict[str, Any], tmp_path: Path) -> None:
     AREA.check_want(wanted)
     seen = engine.look(AREA, wanted, host)
     assert [step.id for step in seen.steps] == row.get("steps", [])
-    found = ["%s %s" % (finding.id, finding.subject.split(": ", 1)[1]) for finding in seen.findings]
+    found = ["%s %s" % (finding.id, finding.subject.rpartition(": ")[2]) for finding in seen.findings]
     assert found == [text.replace('"', "") for text in row.get("findings", [])]
     for text in row.get("says", []):
         assert any(text in str(finding.observed) for finding in seen.findings), [f.observed for f in seen.findings]
