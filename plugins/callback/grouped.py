@@ -31,6 +31,8 @@ from ansible import constants as C
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils.color import colorize
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import readable
+
 # So many hosts of a group are named, the others are counted.
 NAMED = 3
 _HOSTS = "\0hosts\0"
@@ -46,6 +48,8 @@ COUNTERS = (
     ("ignored", "ignored", C.COLOR_WARN),
 )
 
+_COLOUR = re.compile(r"(\x1b\[[0-9;]{0,20}m)")
+
 Line = tuple[str, dict[str, Any]]
 
 
@@ -57,7 +61,7 @@ class Recorder:
         self.lines: list[Line] = []
 
     def display(self, msg: str, *_args: Any, **options: Any) -> None:
-        self.lines.append((msg, options))
+        self.lines.append((_still(msg), options))
 
     def banner(self, *args: Any, **options: Any) -> None:
         self._flush()
@@ -68,7 +72,10 @@ class Recorder:
         if self._real.verbosity:
             self._real.error(*args, **options)
 
-    _error = error
+    def _error(self, *args: Any, **options: Any) -> None:
+        """The same of its internals: a summary of an error, where the public one takes a text."""
+        if self._real.verbosity:
+            self._real._error(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -200,6 +207,11 @@ class CallbackModule(Default):
         if self._counted:
             sys.stdout.write("\r\033[K")
             self._counted = False
+
+
+def _still(text: str) -> str:
+    """A text of a host without what would drive a terminal; the colours of Ansible's own diffs stay."""
+    return "".join(part if _COLOUR.fullmatch(part) else readable(part) for part in _COLOUR.split(text))
 
 
 def _without(text: str, label: str, host: str) -> str:

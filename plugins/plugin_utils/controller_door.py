@@ -24,7 +24,7 @@ from ansible.plugins.loader import connection_loader
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.tuning import AREAS as TUNING
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import COMMON_SPEC, bad_want_message
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import RISKS, STATES, BadWant
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import RISKS, STATES, BadWant, readable
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.want_slips import did_you_mean
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.whole import asked, valid_want
 from ansible_collections.gpufleet.host.plugins.plugin_utils import cut_off
@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
             self._connection = connection_loader.get("ansible.builtin.local", self._play_context)
             task_vars = {**variables, "ansible_python_interpreter": sys.executable}
         module = smallest_form(name, args.get("areas") or [], self._task.action)
-        result.update(self._answer(module, name, args, task_vars, limit_s))
+        result.update(said_of(self._answer(module, name, args, task_vars, limit_s)))
         if "report" in result and not args.get("capture"):
             # The inventory's name is what people know a host by; its own name is among the facts.
             result["report"]["host"] = variables.get("inventory_hostname", result["report"]["host"])
@@ -162,6 +162,14 @@ class ActionModule(ActionBase):
         wants = {name: self._templar.template(variables[want_variable(name)]) for name in names}
         found["wants"] = {name: asked(without(want, omitted)) for name, want in wants.items()}
         return found
+
+
+def said_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """What a host answered, without what would drive a terminal: it is the host that says which code of ours it ran."""
+    try:
+        return dict(readable(answer))
+    except RecursionError:
+        return {"failed": True, "msg": "the host's answer is nested too deeply to be one of this collection's modules"}
 
 
 def want_variable(area: str) -> str:

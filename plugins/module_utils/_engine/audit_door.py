@@ -53,7 +53,8 @@ def main(areas: Mapping[str, Area], host_facts: Facts) -> None:
         host: Host = _opened(module, scratch) if scratch else LiveHost()
         audit(module, areas, host_facts, MemoHost(host), getattr(host, "about", {}))
     except CaptureError as error:
-        module.fail_json(msg="capture: %s. Allowed: a folder or .tar.gz made by playbooks/capture.yml." % error)
+        told = readable("capture: %s. Allowed: a folder or .tar.gz made by playbooks/capture.yml." % error)
+        module.fail_json(msg=told)
     finally:
         if scratch:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -84,7 +85,7 @@ def audit(
     report = host_report(reports, module.params["run"] or new_run_id(), "audit", findings)
     if module.params["capture"]:
         report["host"] = name_of_capture(about, module.params["capture"])
-    report["taken"] = about.get("taken", report["taken"])
+    report["taken"] = readable(about.get("taken", report["taken"]))
     if module.params["facts"]:
         report["host_facts"] = readable(jsonable(host_facts(host, module.params["gpu_match"], wants)))
     result = {

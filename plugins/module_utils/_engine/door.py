@@ -131,7 +131,7 @@ def finish(
                 module.warn(sentence(finding))
         for held in report.steps:
             if held.status == "blocked" and not any(f.level == "block" for f in report.findings):
-                module.warn("%s is held back: %s" % (held.step.id, held.detail))
+                module.warn(str(readable("%s is held back: %s" % (held.step.id, held.detail))))
     bad = [finding for finding in findings if finding.level in ("fail", "block")]
     bad += [
         finding
@@ -166,9 +166,8 @@ def new_run_id() -> str:
 
 def _stuck(reports: Mapping[str, Report]) -> str:
     rows: List[StepResult] = [r for report in reports.values() for r in report.steps if r.status in ("failed", "stuck")]
-    return (
-        "; ".join("%s: %s" % (row.step.id, row.detail) for row in rows) or "the area could not be brought to its state"
-    )
+    told = "; ".join("%s: %s" % (row.step.id, row.detail) for row in rows)
+    return str(readable(told)) or "the area could not be brought to its state"
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ They hold data only.  What is decided about them is in ``_plan``; what is done w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -32,6 +33,17 @@ STATES = (
     "rolled_back",
     "failed",
 )
+
+
+# Sequences of ECMA-48 (colours, titles, device control), in both of its codings, as far as they are whole; texts in them end
+# at the next control character, so that one without an end takes nothing away and costs nothing.
+_SEQUENCE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
+    "|\x1b[ -/]*[0-~]"
+)
+# Control characters, and those that are not seen or move others.
+_DRIVING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)
@@ -297,12 +309,16 @@ def jsonable(value: Any) -> Any:
 
 
 def readable(value: Any) -> Any:
-    """What :func:`jsonable` gave, for people and other programs: bytes that were no UTF-8 become U+FFFD.
+    """What :func:`jsonable` gave, for people and other programs.
 
-    Inside (in steps and in the journal) they are kept, so that a file comes back byte for byte.
+    Bytes that were no UTF-8 become U+FFFD, and what would drive a terminal or make a name lie is left out.  Inside (in
+    steps and in the journal) all of it is kept, so that a file comes back byte for byte.
     """
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if not value.isascii():
+            value = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        # No sequence is left that another one had cut in two: none begins without one of these characters.
+        return _DRIVING.sub("", _SEQUENCE.sub("", value)) if _DRIVING.search(value) else value
     if isinstance(value, dict):
         return {readable(key): readable(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -40,7 +40,15 @@ _ERROR = re.compile(r"err(or)?\b|fail|invalid|cannot|denied|unknown error", re.I
 
 def clean(text: str) -> str:
     """A text without colours, quotation marks and times of a log in front, and with plain line ends."""
-    text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\xa0", " ")
+    # What is left of ESC would make a sequence with what stood around another one.
+    text = (
+        _ANSI.sub("", text)
+        .replace("\x1b", "")
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+        .replace("\ufeff", "")
+        .replace("\xa0", " ")
+    )
     return _LOGGED.sub("", _QUOTED.sub("", text))
 
 

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import (
     STATES,
@@ -122,3 +125,51 @@ def test_a_bad_want_says_what_is_allowed() -> None:
 def test_lines_of_what_is_not_there() -> None:
     assert lines(None) == lines(Unknown("x")) == []
     assert lines("a\nb") == ["a", "b"]
+
+
+# What reaches a terminal
+
+CONTROLS = (
+    "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160)])) + "\u061c\u200e\u202a\u202e\u2066\u2069\u2028"
+)
+PIECES = st.sampled_from([
+    "\x1b", "\x1b[", "\x1b]", "\x1bP", "\x1bc", "\x1b\\", "\x9b", "\x9d", "\x90", "\x9c", "\x07", "[0m", "0;PWNED", "31", "m", "]", "\n",
+    "\t", "\u202e", "\x7f", "a", "größe", "\udc9b",
+])  # fmt: skip
+
+
+@given(st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(alphabet=CONTROLS + "[]0;mPc\\a"), st.text()))
+def test_nothing_that_drives_a_terminal_is_readable(text: str) -> None:
+    shown = readable(text)
+    assert not set(shown) & set(CONTROLS)
+    assert readable(shown) == shown, "nothing comes together that was cut in two"
+    assert "".join(c for c in shown if c in "\n\t") == "".join(c for c in text if c in "\n\t")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Maker0\x1b\x1b[0m]0;PWNED\x07", "Maker0]0;PWNED"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("a\x1b]0;title\x07b\x1b]8;;http://x\x1b\\link", "ablink"),
+        ("a\x9d0;title\x9cb", "ab"),
+        ("a\x1bP1$r\x1b\\b", "ab"),
+        ("\x1bPno end", "no end"),
+        ("\x1bcreset\x1b(B\r\n", "reset\n"),
+        ("user\u202egpj.exe", "usergpj.exe"),
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("größe 漢字", "größe 漢字"),
+    ],
+)
+def test_sequences_are_taken_out_whole(text: str, shown: str) -> None:
+    assert readable({"key": [text]}) == {"key": [shown]}
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1b]" * 200_000, "\x9b0" * 200_000, "\x9d" * 400_000, "\x1b[" + "0" * 400_000, "\x1b " * 200_000]
+)
+def test_a_text_of_nothing_but_sequences_costs_little(text: str) -> None:
+    started = time.process_time()
+    readable(text)
+    assert time.process_time() - started < 2
