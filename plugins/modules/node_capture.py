@@ -87,7 +87,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import capture, whole
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import bad_want_message
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import bad_want_message, refuse_without_root
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, MemoHost, RecordingHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
 from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory, topology
@@ -119,6 +119,7 @@ def main() -> None:
             wants[name] = whole.valid_want(AREAS[name], given)
         except BadWant as error:
             module.fail_json(msg=bad_want_message(AREAS[name], error))
+    refuse_without_root(module, LiveHost(), "audit")
     if not module.check_mode:
         dest = recorded(wants, module.params)
     module.exit_json(changed=True, dest=dest or "")

@@ -53,6 +53,7 @@ missing:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import refuse_without_root
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.packages import PackageError, install, missing
 
@@ -62,6 +63,7 @@ def main() -> None:
         argument_spec={"names": {"type": "list", "elements": "str", "required": True}}, supports_check_mode=True
     )
     host = LiveHost()
+    refuse_without_root(module, host, "check" if module.check_mode else "apply")
     try:
         lacking = missing(host, module.params["names"])
         if lacking and not module.check_mode:

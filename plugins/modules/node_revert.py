@@ -59,6 +59,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import 
     finish,
     host_report,
     new_run_id,
+    refuse_without_root,
     result_of,
 )
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import journal_findings, revert
@@ -81,6 +82,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
+    host = LiveHost()
+    refuse_without_root(module, host, "revert", params["run"])
     journal = Journal()
     try:
         runs = journal.runs() if params["undo_run"] else []
@@ -88,7 +91,7 @@ def main() -> None:
         with nullcontext() if module.check_mode else Lock():
             findings = journal_findings(journal, "fail")
             reports = revert(
-                LiveHost(),
+                host,
                 journal,
                 apply=not module.check_mode,
                 area=params["area"],

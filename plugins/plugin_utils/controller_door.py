@@ -78,7 +78,8 @@ class ActionModule(ActionBase):
         if "report" in result and not args.get("capture"):
             # The inventory's name is what people know a host by; its own name is among the facts.
             result["report"]["host"] = variables.get("inventory_hostname", result["report"]["host"])
-        if "report" in result and not self._is_cut_off and variables.get("__gpufleet_defer_failures"):
+        is_of_areas = "report" in result and bool(result["report"]["areas"]) and not self._is_cut_off
+        if is_of_areas and variables.get("__gpufleet_defer_failures"):
             # playbooks/site.yml ends each host with an audit that fails; until then the other areas do their work. The
             # report tells each finding once, so the areas on the way to it do not.
             result.update(failed=False, warnings=[])

@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping, Sequence
 from ansible.module_utils.basic import AnsibleModule
 
 from . import whole
-from .door import bad_want_message, diff_of, host_report, new_run_id
+from .door import bad_want_message, diff_of, host_report, new_run_id, refuse_without_root
 from .engine import Area, usable_journal
 from .host import CaptureError, CaptureHost, Host, LiveHost, MemoHost, name_of_capture, open_capture
 from .journal import Journal
@@ -48,6 +48,8 @@ def main(areas: Mapping[str, Area], host_facts: Facts) -> None:
     )
     if module.params["wants"] is None:
         module.fail_json(msg="wants: not given; the action of this module takes them from the roles' variables")
+    if not module.params["capture"]:
+        refuse_without_root(module, LiveHost(), "audit", module.params["run"])
     scratch = tempfile.mkdtemp(prefix="gpufleet-") if module.params["capture"] else ""
     try:
         host: Host = _opened(module, scratch) if scratch else LiveHost()

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from typing import Any, Dict, List, Mapping, Sequence
@@ -34,15 +35,17 @@ def main(area: Area) -> None:
         module.fail_json(msg=bad_want_message(area, error))
     mode = "check" if module.check_mode else "apply"
     run = module.params["run"] or new_run_id()
+    host = LiveHost()
+    refuse_without_root(module, host, mode, run)
     try:
         if mode == "check":
-            report = run_area(area, want, MemoHost(LiveHost()), mode=mode, allow_risk=module.params["allow_risk"])
+            report = run_area(area, want, MemoHost(host), mode=mode, allow_risk=module.params["allow_risk"])
         else:
             with Lock():
                 report = run_area(
                     area,
                     want,
-                    LiveHost(),
+                    host,
                     mode=mode,
                     allow_risk=module.params["allow_risk"],
                     journal=Journal(),
@@ -54,6 +57,19 @@ def main(area: Area) -> None:
         module.fail_json(msg="%s. Nothing was changed." % error)
     result = result_of(host_report({area.name: report}, run, mode))
     finish(module, result, {area.name: report})
+
+
+def refuse_without_root(module: Any, host: LiveHost, mode: str, run: str = "") -> None:
+    """End the module where it is not root: what an ordinary user sees of a host would give a report that is not true."""
+    if host.is_open_to_us():
+        return
+    finding = Finding(
+        "engine.not-root", "fail", "not root", "root", "user %d" % os.geteuid(),
+        "set ansible_become: true for this host, or give --become",
+        "add ansible_become: true to the variables of the host, or run again with --become", "engine",
+    )  # fmt: skip
+    report = host_report({}, run or new_run_id(), mode, (finding,))
+    module.fail_json(msg="%s: %s" % (finding.subject, finding.why), **result_of(report))
 
 
 def host_report(reports: Mapping[str, Report], run: str, mode: str, findings: Sequence[Finding] = ()) -> Dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from real_play import python_of
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent
@@ -23,7 +24,7 @@ gpu_hosts:
     gpu01:
       ansible_connection: local
       ansible_python_interpreter: %s
-""" % sys.executable  # fmt: skip
+"""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -46,7 +47,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def play(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = environment(ANSIBLE_COLLECTIONS_PATH=str(installed), PYTHONDONTWRITEBYTECODE="1")
-    (cwd / "hosts.yml").write_text(INVENTORY, encoding="utf-8")
+    (cwd / "hosts.yml").write_text(INVENTORY % python_of(cwd, 0), encoding="utf-8")
     inventory = [] if "-i" in words else ["-i", "hosts.yml"]
     argv = [BIN / "ansible-playbook", *inventory, *words]
     return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=False)

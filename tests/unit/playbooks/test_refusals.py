@@ -128,3 +128,16 @@ def test_what_cannot_be_is_refused_on_the_controller(
     assert done.returncode == 2, done.stdout + done.stderr
     assert words in " ".join(done.stdout.split())
     assert "UNREACHABLE" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["site", "audit", "capture", "adopt", "revert"])
+def test_without_root_every_playbook_says_what_to_set(name: str, tmp_path: Path) -> None:
+    words = ["--limit", "gpu01", "--check"] if name == "revert" else ["--limit", "gpu01"]
+    done = play(tmp_path, "gpufleet.host." + name, *words, uid=1000)
+    assert done.returncode == 2, done.stdout + done.stderr
+    [row] = json.loads((tmp_path / "artifacts/latest/run.json").read_text(encoding="utf-8"))["hosts"]
+    assert (row["state"], row["headline"]) == (
+        "failed",
+        "not root: set ansible_become: true for this host, or give --become",
+    )
+    assert done.stdout.count("fatal: [gpu01]") + done.stdout.count("does not understand") == 1

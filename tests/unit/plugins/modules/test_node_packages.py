@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fake_module import Ended, Module
 
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.packages import PackageError
 from ansible_collections.gpufleet.host.plugins.modules import node_packages
 
@@ -23,6 +24,7 @@ def call(monkeypatch: pytest.MonkeyPatch, lacking: list[str], check: bool = Fals
         did.extend(names)
 
     monkeypatch.setattr(node_packages, "AnsibleModule", Module)
+    monkeypatch.setattr(node_packages, "LiveHost", lambda: LiveHost("/nowhere"))
     monkeypatch.setattr(node_packages, "missing", lambda _host, _names: lacking)
     monkeypatch.setattr(node_packages, "install", install)
     Module.params, Module.check_mode = {"names": ["xfsprogs", "mdadm"]}, check
