@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.values impor
     worst,
 )
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
+from ansible_collections.gpufleet.host.plugins.plugin_utils.fleet_unreachable import task_failed, unreachable
 
 RUN = "20260131T120000Z"
 TAKEN = "2026-01-31T12:00:07Z"
@@ -342,13 +343,11 @@ def sample() -> list[fleet.Document]:
         ),
         blank(
             "gpu-b01",
-            fleet.unreachable(
-                "Failed to connect to the host via ssh: connect to host gpu-b01 port 22: No route to host"
-            ),
+            unreachable("Failed to connect to the host via ssh: connect to host gpu-b01 port 22: No route to host"),
         ),
         blank(
             "gpu-b02",
-            fleet.task_failed(
+            task_failed(
                 "gpufleet.host.mysql_isolation : Wall the database",
                 "mysql_isolation_memory_max: '12Q' is not possible; allowed: a size such as 16G",
                 "gpufleet.host.mysql_isolation",

@@ -63,12 +63,15 @@ from ansible.plugins.callback import CallbackBase
 
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_console, fleet_files, fleet_page
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
+from ansible_collections.gpufleet.host.plugins.plugin_utils.fleet_unreachable import task_failed, unreachable
 
 COLLECTION = "gpufleet.host."
 # The one action that reports what is no host: a lot of them.
 ORDER_ACTION = "gpufleet.host.order_acceptance"
 # Tasks by which a playbook turns a report that is there already into an exit status.
 VERDICTS = ("fail", "assert", "ansible.builtin.fail", "ansible.builtin.assert")
+# What a block that rescues a host makes good.
+RESCUED = ("fleet.task-failed", "fleet.bad-input", "fleet.no-entry", fleet.CUT_OFF)
 MESSAGE_LIMIT = 4000
 # How Ansible's own validation of a role's variables names what was given: the class inside of it.
 _PYTHON_CLASS = re.compile(r"<class '(?:\w+\.)*(?:_AnsibleTagged)?(\w+)'>")
@@ -139,13 +142,14 @@ class CallbackModule(CallbackBase):
         message = _message(result._result)
         # Argument specs of roles say it with a key, our modules in words (_engine/door.py).
         is_input = "argument_errors" in result._result or (_is_of_collection(result._task) and " allowed: " in message)
-        found = fleet.task_failed(result._task.get_name(), message, result._task.action, is_input)
+        output = "\n".join(str(result._result.get(key) or "") for key in ("module_stdout", "module_stderr"))
+        found = task_failed(result._task.get_name(), message, result._task.action, is_input, output)
         self._keep(name, fleet.with_finding(document or self._blank(name), found))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         name = result._host.get_name()
         self.heard.add(name)
-        found = fleet.unreachable(_message(result._result))
+        found = unreachable(_message(result._result))
         self._keep(name, fleet.with_finding(self.documents.get(name) or self._blank(name), found))
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
@@ -154,9 +158,7 @@ class CallbackModule(CallbackBase):
         for name, document in list(self.documents.items()):
             # A block rescued it: what counts is what was reported since.
             if not stats.failures.get(name):
-                self._keep(
-                    name, fleet.without_findings(document, ("fleet.task-failed", "fleet.bad-input", fleet.CUT_OFF))
-                )
+                self._keep(name, fleet.without_findings(document, RESCUED))
         for name in sorted(self.expected - self.heard - set(self.documents)):
             self._keep(name, fleet.with_finding(self._blank(name), fleet.not_reached()))
         if self.documents:

@@ -15,6 +15,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.gpufleet.host.plugins.plugin_utils.fleet_unreachable import ENTRY_CAUSES
+from ansible_collections.gpufleet.host.plugins.plugin_utils.fleet_unreachable import cause_of as no_entry
+
 # How long a module may take before its host is taken for frozen.  All areas together have 720 s for their observations
 # (120 s each) and a host's facts some more; what changes a host may make filesystems, each within half an hour.
 DEADLINE_S = {"looks": 1800, "changes": 14400}
@@ -98,7 +101,8 @@ def is_cut_off(result: Mapping[str, Any]) -> bool:
     if not result.get("failed") or "module_stdout" not in result or result.get("rc") in _NOT_STARTED:
         return False
     said = "%s\n%s" % (result.get("module_stderr") or "", result["module_stdout"])
-    return not re.search(_REFUSED, said, re.MULTILINE)
+    # A Python that is too old starts nothing of ours either.
+    return not (re.search(_REFUSED, said, re.MULTILINE) or no_entry(said, ENTRY_CAUSES))
 
 
 def cause_of(result: Mapping[str, Any]) -> tuple[str, str]:

@@ -316,39 +316,6 @@ def _state_of_host_finding(finding: Mapping[str, Any]) -> str:
 # --- hosts without a report
 
 
-def unreachable(message: str) -> Document:
-    """The finding about a host that did not answer."""
-    return {
-        "id": "fleet.unreachable",
-        "level": "fail",
-        "subject": "connection",
-        "expected": "an answer",
-        "observed": {"unknown": message or "no answer"},
-        "why": "the host did not answer, so nothing is known of it; nothing else waits for it",
-        "fix": "see that it is powered and that this works: ansible HOST -m ansible.builtin.ping -vvv",
-        "source": "ansible-core",
-    }
-
-
-def task_failed(task: str, message: str, action: str, is_input: bool) -> Document:
-    """The finding about a task that failed without a report of its own."""
-    why = "the run ended for this host at this task"
-    fix = "mend what the message names and run again; with -vvv Ansible tells more"
-    if is_input:
-        why = "a variable is not as its role wants it, so nothing was changed by this role"
-        fix = "correct the variable in the inventory; the README of the role lists what is allowed"
-    return {
-        "id": "fleet.bad-input" if is_input else "fleet.task-failed",
-        "level": "fail",
-        "subject": task,
-        "expected": "no error",
-        "observed": message or "an error without a message",
-        "why": why,
-        "fix": fix,
-        "source": action,
-    }
-
-
 def not_reached() -> Document:
     """The finding about a host that the run ended before."""
     return {
@@ -545,6 +512,9 @@ def _sentence(area: str, row: Mapping[str, Any]) -> str:
         return in_words(row["observed"])
     if row["id"] == "fleet.task-failed":
         return "%s: %s" % (row["subject"], in_words(row["observed"]))
+    if row["id"] in ("fleet.unreachable", "fleet.no-entry"):
+        # What ssh or sudo said is long and names addresses.
+        return "%s: %s" % (row["id"].split(".", 1)[1].replace("-", " "), row["why"])
     if row["id"].startswith("fleet."):
         return "%s: %s" % (row["id"].split(".", 1)[1].replace("-", " "), unknown_reason(row["observed"]) or row["why"])
     if row["id"] in ("engine.step-refused", "engine.not-confirmed"):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import STATES, Finding, Report, Unknown
 from ansible_collections.gpufleet.host.plugins.plugin_utils import fleet_report as fleet
+from ansible_collections.gpufleet.host.plugins.plugin_utils.fleet_unreachable import task_failed, unreachable
 from tests import fleet_sample as sample
 from tests.page import hosts
 
@@ -269,13 +270,13 @@ def test_nothing_done_is_ever_lost_and_the_result_is_valid(reports: list[tuple[s
 
 
 def test_a_host_that_answers_again_is_not_unreachable() -> None:
-    gone = sample.blank("gpu01", fleet.unreachable("No route to host"))
+    gone = sample.blank("gpu01", unreachable("No route to host"))
     assert gone["state"] == "unknown"
     assert run(gone, doc(block_queue=GOOD))["state"] == "compliant"
 
 
 def test_a_host_that_went_away_after_its_audit_is_unknown() -> None:
-    assert fleet.with_finding(doc(block_queue=GOOD), fleet.unreachable(""))["state"] == "unknown"
+    assert fleet.with_finding(doc(block_queue=GOOD), unreachable(""))["state"] == "unknown"
 
 
 def test_a_host_of_which_nothing_was_looked_at_keeps_its_state() -> None:
@@ -312,5 +313,5 @@ def test_waiting_settings_are_counted(number: int, words: str) -> None:
 def test_what_is_wrong_with_a_variable_is_said_before_a_line_ends() -> None:
     said = "io_scheduler_rules[0].schedular: no such key; did you mean scheduler? allowed: class, id"
     task = "Observe the host and plan every area of it, with a long name"
-    document = sample.blank("gpu01", fleet.task_failed(task, said, "gpufleet.host.node_audit", is_input=True))
+    document = sample.blank("gpu01", task_failed(task, said, "gpufleet.host.node_audit", is_input=True))
     assert fleet.headline(document) == said
