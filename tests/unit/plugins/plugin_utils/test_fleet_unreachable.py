@@ -43,7 +43,9 @@ def test_a_host_that_cannot_be_entered_says_why_and_what_to_type(case: Mapping[s
     assert case["why"] in found["why"] and case["fix"] in fleet.next_step(document)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES["failed"] if "output" in case], ids=lambda case: case["output"][-30:])
+@pytest.mark.parametrize(
+    "case", [case for case in CASES["failed"] if "output" in case], ids=lambda case: case["output"][-30:]
+)
 def test_a_module_that_could_not_start_is_not_cut_off(case: Mapping[str, str]) -> None:
     assert not is_cut_off({"failed": True, "rc": 1, "msg": case["said"], "module_stdout": case["output"]})
 
