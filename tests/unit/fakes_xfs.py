@@ -37,7 +37,7 @@ class DiskHost(FakeHost):
 
     def commands(self) -> dict[str, Program]:
         names = ("blkid", "wipefs", "mkfs.xfs", "mdadm", "mount", "umount", "mkdir", "rmdir", "systemctl")
-        names += ("sh", "xfs_spaceman", "xfs_db", "xfs_growfs", "gpufleet-samples")
+        names += ("sh", "xfs_spaceman", "xfs_db", "xfs_growfs", "gpufleet-samples", "gpufleet-answers")
         return {name: getattr(self, "_" + re.sub("[.-]", "_", name)) for name in names}
 
     # Setting up
@@ -111,6 +111,10 @@ class DiskHost(FakeHost):
         self.put("/fake/mounts/" + path.strip("/").replace("/", "-"), json.dumps(mount, sort_keys=True))
 
     # Programs
+
+    def _gpufleet_answers(self, argv: Sequence[str], stdin: str) -> Result:
+        reason = self._text("/fake/silent" + argv[1])
+        return Result(-1, "", "", reason) if "hung" in reason else Result(int(bool(reason)), "", reason)
 
     def _gpufleet_samples(self, argv: Sequence[str], stdin: str) -> Result:
         raw = self._text("/fake/raw/" + self.name_of(argv[-1]))

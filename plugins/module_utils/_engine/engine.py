@@ -68,10 +68,14 @@ def look(area: Area, want: Want, host: Host, deadline_s: float = OBSERVE_DEADLIN
     found: List[Look] = []
     failure: List[BaseException] = []
 
+    watched = host if isinstance(host, MemoHost) else MemoHost(host)
+
     def work() -> None:
         try:
-            have = area.observe(host, want)
-            found.append(Look(have, tuple(area.plan(want, have)), tuple(area.judge(want, have))))
+            watched.unseen.clear()
+            have = area.observe(watched, want)
+            findings = tuple(area.judge(want, have))
+            found.append(Look(have, tuple(area.plan(want, have)), findings + _unseen(area, watched.unseen, findings)))
         except BaseException as error:  # handed to the caller below
             failure.append(error)
 
@@ -564,6 +568,31 @@ def _interrupted(area: Area, run: str) -> Finding:
     )
 
 
+def _unseen(area: Area, unseen: Mapping[str, str], findings: Sequence[Finding]) -> Tuple[Finding, ...]:
+    """Paths of which it cannot be told whether anything is there, where no finding of the area speaks of it.
+
+    An error is not absence: on such an answer nothing is made, mended or called right.
+    """
+    told = ["%s %s" % (f.subject, f.observed) for f in findings if isinstance(f.observed, Unknown)]
+    paths: Dict[str, List[str]] = {}
+    for path, reason in sorted(unseen.items()):
+        if not any(path in text and reason in text for text in told):
+            paths.setdefault(reason, []).append(path)
+    return tuple(
+        Finding(
+            "engine.unseen",
+            "block",
+            ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else ""),
+            "to be there or not",
+            Unknown(reason),
+            "an error is not absence: it cannot be told what is there, so nothing of %s is changed" % area.name,
+            "ls -ld %s; dmesg | tail" % names[0],
+            "engine",
+        )
+        for reason, names in paths.items()
+    )
+
+
 def _hung(area: Area, deadline_s: float) -> Finding:
     return Finding(
         "engine.observation-hung",
@@ -572,7 +601,8 @@ def _hung(area: Area, deadline_s: float) -> Finding:
         "an answer",
         Unknown("hung for %g s" % deadline_s),
         "a probe of this area did not come back; the host may have a device or a filesystem that hangs",
-        "look for processes in D state: ps -eo pid,stat,wchan,args | grep ' D'",
+        "look for who waits: ps -eo pid,stat,wchan:32,args | grep -E ' D|fuse|nfs|rpc'; see which filesystems are mounted: "
+        "cat /proc/self/mountinfo",
         "engine",
     )
 

@@ -21,6 +21,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import (
     Any,
     Callable,
@@ -40,7 +41,7 @@ from typing import (
 from . import archive, lone_text, paths, samples
 from .apart import apart
 from .archive import CaptureError
-from .values import SAMPLES, Text, Unknown
+from .values import ANSWERS, SAMPLES, Text, Unknown
 
 # A file of /proc, /sys or /etc is far smaller; a larger one is not read into memory.
 READ_LIMIT_BYTES = 4 * 1024 * 1024
@@ -60,6 +61,12 @@ _LINGER_S = 0.2
 
 # How the files of captures end: what is before it names the host.
 CAPTURE_ENDING = re.compile(r"(?:\.tar\.gz|\.tgz|\.xml|\.txt|\.json|\.csv|\.log)$", re.IGNORECASE)
+# How the reason ends for a command that a capture does not hold.
+NOT_RECORDED = " was not recorded"
+# What the kernel says of a path where nothing is.  Any other error is none about what is there.
+ABSENT = (errno.ENOENT, errno.ENOTDIR)
+# Processes come and go, and what they have open is theirs: an error there is no news about the machine.
+_OF_A_PROCESS = re.compile("/proc/[0-9]+/")
 
 # A text in JSON without its escapes, or the rest where it has no end.
 _JSON_TEXT = re.compile(r'"[^"]*(?:"|\Z)')
@@ -95,11 +102,17 @@ class Result:
 class Host(Protocol):
     """The eyes.  Absent is None (or empty, or False); unreadable is Unknown with the reason.
 
+    A list and the target of a link have no place for a reason: it stands in ``unseen``, by path, and the answer is the
+    one of what is absent.  MemoHost collects these for the engine, which lets nothing be changed on such an answer.
+
     ``is_live``: what is not here is not there.  It is true of a machine, and of a capture that holds everything that
     the areas at hand ask a machine; any other capture may hold the same in another form, or not at all.
     """
 
     is_live: bool
+
+    @property
+    def unseen(self) -> Mapping[str, str]: ...
 
     def read(self, path: str) -> Text: ...
 
@@ -107,7 +120,7 @@ class Host(Protocol):
         """A file that nobody but root can change: what root is to believe, such as options that name further files."""
         ...
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> Union[bool, Unknown]: ...
 
     def listdir(self, path: str) -> List[str]: ...
 
@@ -135,6 +148,7 @@ class LiveHost:
 
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
+        self.unseen: Dict[str, str] = {}
 
     def is_open_to_us(self) -> bool:
         """Whether all of it may be read and set: that takes root, but for a tree of files."""
@@ -148,21 +162,35 @@ class LiveHost:
     def read_own(self, path: str) -> Text:
         return self._opened(path, True)
 
-    def exists(self, path: str) -> bool:
-        return os.path.exists(self.root + path)
+    def exists(self, path: str) -> Union[bool, Unknown]:
+        return self._seen(path, lambda: bool(os.stat(self.root + path)), False) or self._unseen(path)
 
     def listdir(self, path: str) -> List[str]:
-        try:
-            return _names(self.root + path) if path.startswith(_KERNEL) else paths.listing(self.root, path)
-        except (OSError, ValueError, paths.Refused):
-            return []
+        return self._seen(path, lambda: self._names(path), [])
 
     def readlink(self, path: str) -> Optional[str]:
         """Where a link leads; None for what is none, and for one that another user than root made."""
+        return self._seen(path, lambda: self._target(path), None, errno.EINVAL)  # EINVAL: there, and no link
+
+    def _names(self, path: str) -> List[str]:
+        return sorted(os.listdir(self.root + path)) if path.startswith(_KERNEL) else paths.listing(self.root, path)
+
+    def _target(self, path: str) -> Optional[str]:
+        return os.readlink(self.root + path) if path.startswith(_KERNEL) else paths.target_of(self.root, path)
+
+    def _seen(self, path: str, ask: Callable[[], _Answer], absent: _Answer, *not_so: int) -> _Answer:
+        self.unseen.pop(path, None)
         try:
-            return os.readlink(self.root + path) if path.startswith(_KERNEL) else paths.target_of(self.root, path)
-        except (OSError, ValueError, paths.Refused):
-            return None
+            return ask()
+        except OSError as error:
+            if error.errno not in (*ABSENT, *not_so) and not _OF_A_PROCESS.match(path):
+                self.unseen[path] = os.strerror(error.errno or 0)
+        except (ValueError, paths.Refused):
+            pass  # a NUL in the path: no such thing can be; what users link to is not looked at
+        return absent
+
+    def _unseen(self, path: str) -> Union[bool, Unknown]:
+        return Unknown(self.unseen[path]) if path in self.unseen else False
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
         return _run(argv, "", deadline_s)
@@ -232,6 +260,9 @@ class MemoHost:
         self._host = host
         self.is_live = host.is_live
         self._memo: Dict[Tuple[str, Any], Any] = {}
+        self._behind: Dict[Tuple[str, Any], Dict[str, str]] = {}
+        # What could not be seen since somebody emptied it, though it may have been asked for before that.
+        self.unseen: Dict[str, str] = {}
 
     def read(self, path: str) -> Text:
         return self._once("read", path, lambda: self._host.read(path))
@@ -239,22 +270,35 @@ class MemoHost:
     def read_own(self, path: str) -> Text:
         return self._once("read_own", path, lambda: self._host.read_own(path))
 
-    def exists(self, path: str) -> bool:
-        return self._once("exists", path, lambda: self._host.exists(path))
+    def exists(self, path: str) -> Union[bool, Unknown]:
+        return self._once("exists", path, lambda: self._path(path, self._host.exists))
 
     def listdir(self, path: str) -> List[str]:
-        return self._once("listdir", path, lambda: self._host.listdir(path))
+        return self._once("listdir", path, lambda: self._path(path, self._host.listdir))
 
     def readlink(self, path: str) -> Optional[str]:
-        return self._once("readlink", path, lambda: self._host.readlink(path))
+        return self._once("readlink", path, lambda: self._path(path, self._host.readlink))
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
         return self._once("run", tuple(argv), lambda: self._host.run(argv, deadline_s))
 
     def _once(self, verb: str, key: Any, ask: Callable[[], _Answer]) -> _Answer:
         if (verb, key) not in self._memo:
-            self._memo[(verb, key)] = ask()
+            others, self.unseen = self.unseen, {}
+            try:
+                self._memo[(verb, key)] = ask()
+            finally:
+                mine, self.unseen = self.unseen, others
+            if mine:
+                self._behind[(verb, key)] = mine
+        self.unseen.update(self._behind.get((verb, key), {}))
         answer: _Answer = self._memo[(verb, key)]
+        return answer
+
+    def _path(self, path: str, ask: Callable[[str], _Answer]) -> _Answer:
+        answer = ask(path)
+        if not answer and path in self._host.unseen:
+            self.unseen[path] = self._host.unseen[path]
         return answer
 
 
@@ -285,7 +329,7 @@ class CaptureHost:
             if os.path.islink(os.path.join(self.folder, name)):
                 raise CaptureError("%s: %s is a symbolic link" % (self.folder, name))
         self.about, self._areas = _read_about(self.folder)
-        self._unread = _read_unread(os.path.join(self.folder, UNREAD))
+        self._unread, self.unseen = _read_unread(os.path.join(self.folder, UNREAD))
         self._commands = _read_commands(os.path.join(self.folder, "commands"))
 
     def answers_for(self, areas: Iterable[str]) -> None:
@@ -305,9 +349,10 @@ class CaptureHost:
         """Whose it was is told by whether it was read when the capture was taken."""
         return self.read(path)
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: str) -> Union[bool, Unknown]:
         full = self._resolve(path)
-        return full is not None and os.path.exists(full)
+        is_there = full is not None and os.path.exists(full)
+        return Unknown(self.unseen[path]) if not is_there and path in self.unseen else is_there
 
     def listdir(self, path: str) -> List[str]:
         full = self._resolve(path)
@@ -318,7 +363,7 @@ class CaptureHost:
         return _target(os.path.join(parent, os.path.basename(path))) if parent else None
 
     def run(self, argv: Sequence[str], deadline_s: float = 10.0) -> Result:
-        return self._commands.get(tuple(argv), Result(-1, "", "", "%s was not recorded" % " ".join(argv)))
+        return self._commands.get(tuple(argv), Result(-1, "", "", " ".join(argv) + NOT_RECORDED))
 
     def _resolve(self, path: str) -> Optional[str]:
         """The place of a path inside the capture, its links followed as the captured host would.
@@ -370,11 +415,16 @@ class RecordingHost:
         self._host = host or LiveHost()
         self._commands: Set[Tuple[str, ...]] = set()
         self._copied: Set[str] = set()
+        self._unseen: Set[str] = set()
         os.makedirs(os.path.join(folder, "files"), exist_ok=True)
         os.makedirs(os.path.join(folder, "commands"), exist_ok=True)
         about = {"format": 1, "hostname": hostname, "taken": taken, "areas": sorted(areas)}
         with open(os.path.join(folder, "capture.json"), "w", encoding="utf-8") as file:
             json.dump(dict(about, name=name) if name else about, file)
+
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        return self._host.unseen
 
     def read(self, path: str) -> Text:
         return self._record(path, self._host.read(path))
@@ -396,8 +446,9 @@ class RecordingHost:
             self._note_unread(self._place(path), text.reason)
         return text
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: str) -> Union[bool, Unknown]:
         found = self._host.exists(path)
+        self._note_unseen(path)
         full = self._host.root + path
         if found and os.path.isfile(full) and os.path.getsize(full) <= _SMALL_BYTES:
             self.read(path)
@@ -408,6 +459,7 @@ class RecordingHost:
 
     def listdir(self, path: str) -> List[str]:
         names = self._host.listdir(path)
+        self._note_unseen(path)
         if names or os.path.isdir(self._host.root + path):
             self._note_name(path)
         for name in names:
@@ -418,6 +470,7 @@ class RecordingHost:
 
     def readlink(self, path: str) -> Optional[str]:
         target = self._host.readlink(path)
+        self._note_unseen(path)
         if target is not None:
             place = os.path.join(self._place(os.path.dirname(path)), os.path.basename(path))
             os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -438,8 +491,16 @@ class RecordingHost:
     def _note_unread(self, place: str, reason: str) -> None:
         if place not in self._copied:
             self._copied.add(place)
-            with open(os.path.join(self.folder, UNREAD), "a", encoding="utf-8") as out:
-                out.write(json.dumps({"path": place[len(self.folder) + len("/files") :], "reason": reason}) + "\n")
+            self._note({"path": place[len(self.folder) + len("/files") :], "reason": reason})
+
+    def _note_unseen(self, path: str) -> None:
+        if path in self._host.unseen and path not in self._unseen:
+            self._unseen.add(path)
+            self._note({"path": path, "reason": self._host.unseen[path], "unseen": True})
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        with open(os.path.join(self.folder, UNREAD), "a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
 
     def _note_name(self, path: str) -> None:
         place = self._place(path)
@@ -543,17 +604,21 @@ def _read_about(folder: str) -> Tuple[Dict[str, Any], Set[str]]:
     )
 
 
-def _read_unread(path: str) -> Dict[str, str]:
-    """Why paths could not be read, by path; lines that do not tell that are passed over."""
+def _read_unread(path: str) -> Tuple[Dict[str, str], Dict[str, str]]:
+    """Why files could not be read, and why it could not be told whether paths are there, by path.
+
+    Lines that do not tell that are passed over.
+    """
     text = _read_file(path, READ_LIMIT_BYTES) if not os.path.islink(path) else None
-    found: Dict[str, str] = {}
+    unread: Dict[str, str] = {}
+    unseen: Dict[str, str] = {}
     for line in text.splitlines() if isinstance(text, str) else []:
         try:
             data = json.loads(line)
-            found[str(data["path"])] = _clean(data["reason"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+            (unseen if data.get("unseen") else unread)[str(data["path"])] = _clean(data["reason"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
-    return found
+    return unread, unseen
 
 
 def _read_commands(folder: str) -> Dict[Tuple[str, ...], Result]:
@@ -599,8 +664,9 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
 
     A process in uninterruptible sleep does not die from a signal, so waiting for it would hang us.
     """
-    if argv[0] == SAMPLES:
-        found = apart(lambda: samples.run(argv[1]), deadline_s)
+    own = {SAMPLES: samples.run, ANSWERS: _answers}.get(argv[0])
+    if own:
+        found = apart(partial(own, argv[1]), deadline_s)
         return Result(-1, "", "", "%s %s" % (argv[0], found.reason)) if isinstance(found, Unknown) else Result(*found)
     program, trouble = paths.find_program(argv[0])
     if not program:
@@ -634,6 +700,17 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
         return Result(-1, "", "", "%s %s" % (argv[0], trouble))
     out, err = (said[number].decode("utf-8", "replace") for number in (1, 2))
     return Result(process.returncode, out, err)
+
+
+def _answers(path: str) -> Tuple[int, str, str]:
+    """Whether the filesystem at a path does what it is asked: exit status, standard output and error."""
+    try:
+        # XFS that was shut down still tells its size, and no longer what a file is.
+        os.stat(path)
+        os.statvfs(path)
+    except OSError as error:
+        return 1, "", os.strerror(error.errno or 0)
+    return 0, "", ""
 
 
 def _listen(process: subprocess.Popen[bytes], said: Dict[int, bytearray], deadline_s: float) -> str:
@@ -685,7 +762,7 @@ def _kill_group(pid: int) -> None:
 
 
 def _absent_or_unknown(error: OSError) -> Text:
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+    if error.errno in ABSENT:
         return None
     return Unknown(os.strerror(error.errno or 0))
 

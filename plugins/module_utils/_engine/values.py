@@ -18,8 +18,9 @@ RISKS = ("safe", "disruptive", "destructive")
 NEEDS = ("nothing", "reload", "restart", "remount", "reboot", "drain")
 LEVELS = ("info", "warn", "fail", "block")
 
-# A program of our own that a host runs like any other (samples.py): whether a device reads as zeros.
-SAMPLES = "gpufleet-samples"
+# Programs of our own that a host runs like any other, each in a process that can be given up: whether a device reads as
+# zeros (samples.py), and whether the filesystem at a path answers.
+SAMPLES, ANSWERS = "gpufleet-samples", "gpufleet-answers"
 SAMPLES_DEADLINE_S = 30.0
 
 # From best to worst: the state of a host is the worst of its areas.

@@ -118,7 +118,7 @@ def observe(host: Host, has_nvlink5: bool) -> Fabric:
         _bridges(host) if has_nvlink5 or not host.is_live else (),
         services,
         _mode(config),
-        host.exists(NVLSM),
+        bool(host.exists(NVLSM)),
         host.exists("/sys/module/ib_umad") or _unseen(host, "/sys/module"),
         _log(host, services),
     )

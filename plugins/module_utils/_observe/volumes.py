@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .._engine.host import Host
 from .._engine.values import Text, Unknown, as_unknown, lines
-from . import blank, block, md, mounts, signatures, xfs
+from . import blank, block, md, mounts, places, signatures, xfs
 
 SECTOR_BYTES = block.SECTOR_BYTES
 _BY_ID = "/dev/disk/by-id/"
@@ -68,14 +68,12 @@ def volume(host: Host, common: Mapping[str, Any], wanted: Mapping[str, Any], uni
         "uuid_holder": _name(host.readlink("/dev/disk/by-uuid/%s" % uuid)) if isinstance(uuid, str) else None,
         "unit": _unit(host, unit),
         "generated": _generated(host, unit),
-        "missing_folders": _missing_folders(host, path),
-        "real_path": _real_path(host, path),
+        **places.place(host, _all(common), path),
         "openers": None,
         "dry_run": None,
     }
     seen.update(_mounted(common, path, seen["target"]))
     seen["fstab"] = _fstab_lines(host, common, path, seen["target"])
-    seen["entries"] = len(host.listdir(path)) if seen["mount"] is None else 0
     _look_inside(host, seen, path)
     return seen
 
@@ -378,32 +376,6 @@ def _generated(host: Host, unit: str) -> Optional[Dict[str, str]]:
     text = host.read(_GENERATED + unit)
     rows = [line.partition("=") for line in text.splitlines()] if isinstance(text, str) else []
     return {key: value for key, equals, value in rows if equals}
-
-
-def _missing_folders(host: Host, path: str) -> List[str]:
-    """The mount point and the folders above it that are not there, topmost first."""
-    missing: List[str] = []
-    while path not in ("", "/") and not host.exists(path):
-        missing.insert(0, path)
-        path = path.rsplit("/", 1)[0]
-    return missing
-
-
-def _real_path(host: Host, path: str) -> str:
-    """A path without symbolic links in it, as mountinfo would show it."""
-    done: List[str] = []
-    todo = path.split("/")[1:]
-    for _hop in range(200):
-        if not todo:
-            break
-        part = todo.pop(0)
-        target = host.readlink("/" + "/".join([*done, part]))
-        if target is None:
-            done = done[:-1] if part == ".." else done + ([part] if part not in ("", ".") else [])
-            continue
-        done = [] if target.startswith("/") else done
-        todo = target.split("/") + todo
-    return "/" + "/".join(done)
 
 
 def _backing(host: Host, mounted: Union[List[mounts.Mount], Unknown]) -> List[str]:

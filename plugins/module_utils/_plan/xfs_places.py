@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping
 
-from .._engine.values import Finding
+from .._engine.values import Finding, Unknown
 from . import xfs_files
 from .xfs_identity import block, finding, is_our_line
 
@@ -17,6 +17,13 @@ def misplaced(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Findin
     """Reasons in the mount point: something else is there, or the volume is elsewhere."""
     path, mount, target = volume["mount_point"], seen["mount"], seen["target"]
     findings: List[Finding] = []
+    if isinstance(seen["unseen"], Unknown):
+        why = "an error or a silence is not absence: nothing of this volume is done until its place can be seen"
+        fix = (
+            "findmnt %s; dmesg | tail; if its server is gone: umount -l; if it was shut down: umount and mount again"
+            % path
+        )
+        return [block(volume, "mount-point-unseen", path, "a place that can be looked at", seen["unseen"], why, fix)]
     if seen["real_path"] != path:
         why = "there is a symbolic link in the path, and the kernel tells mounts by their real place"
         fix = "set mount_point to %s" % seen["real_path"]
