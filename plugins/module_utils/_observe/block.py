@@ -201,4 +201,6 @@ def _is_partition(disk_name: str, child: str) -> bool:
 
 
 def _is_multipath(host: Host, holder: str) -> bool:
-    return _word(host.read("/sys/block/%s/dm/uuid" % holder)).startswith("mpath-")
+    text = host.read("/sys/block/%s/dm/uuid" % holder)
+    # What cannot be told is left alone, as the paths of a multipath device are.
+    return isinstance(text, Unknown) or _word(text).startswith("mpath-")

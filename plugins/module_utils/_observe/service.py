@@ -129,13 +129,15 @@ def drop_ins_after(paths: Sequence[str], ours: str) -> List[str]:
     return [path for path in paths if path != ours and path.rsplit("/", 1)[-1] > name_of_ours]
 
 
-def device_number(host: Host, path: str) -> Optional[str]:
+def device_number(host: Host, path: str) -> Text:
     """``major:minor`` of the whole disk behind a device path, links followed; None when it is not there.
 
     systemd limits the whole disk when a partition is named, and so does this.
     """
     for _hop in range(10):
         target = host.readlink(path)
+        if path in host.unseen:
+            return Unknown(host.unseen[path])
         if target is None:
             break
         path = target if target.startswith("/") else _join(path.rsplit("/", 1)[0], target)
@@ -144,7 +146,7 @@ def device_number(host: Host, path: str) -> Optional[str]:
     if place and "/" in place.strip("/") and host.exists("/sys/class/block/%s/partition" % name):
         name = place.rstrip("/").split("/")[-2]
     number = host.read("/sys/class/block/%s/dev" % name)
-    return number.strip() if isinstance(number, str) else None
+    return number.strip() if isinstance(number, str) else number
 
 
 def memory_total(text: Text) -> Union[int, Unknown]:

@@ -46,7 +46,7 @@ def shared(host: Host) -> Dict[str, Any]:
         "crypttab": host.read("/etc/crypttab"),
         "mdadm_conf": {"path": conf, "text": unseen or host.read(conf)},
         "has_systemd": host.exists("/run/systemd/system"),
-        "has_mdadm": any(host.exists(folder + "/mdadm") for folder in ("/usr/sbin", "/sbin")),
+        "has_mdadm": host.exists("/usr/sbin/mdadm") or host.exists("/sbin/mdadm"),
     }
 
 
@@ -83,7 +83,8 @@ def device(host: Host, common: Mapping[str, Any], given: str) -> Dict[str, Any]:
     names = _resolve(host, given)
     name = names[0] if len(names) == 1 else None
     base = "/sys/class/block/%s" % name
-    number = _word(host.read(base + "/dev")) if name else ""
+    text = host.read(base + "/dev") if name else None
+    number = _word(text)
     seen: Dict[str, Any] = {
         "given": given,
         "candidates": names,
@@ -91,6 +92,7 @@ def device(host: Host, common: Mapping[str, Any], given: str) -> Dict[str, Any]:
         "node": "/dev/%s" % name,
         "path": _stable_path(host, given) or "/dev/%s" % name,
         "number": number,
+        "unseen": text if isinstance(text, Unknown) else (_unresolved(host, given) if not names else None),
         "size": _bytes(host.read(base + "/size")) if number else None,
         "serials": _serials(host, number),
         "named_in": _named_in(host, common, name) if number and name else [],
@@ -238,6 +240,21 @@ def _resolve(host: Host, given: str) -> List[str]:
     return [disk.name for disk in disks if disk.is_named(given)]
 
 
+def _unresolved(host: Host, given: str) -> Optional[Unknown]:
+    """Why an id may mean a device all the same, where nothing was found: not all could be looked at."""
+    link = _BY_ID + (given[len(_BY_ID) :] if given.startswith(_BY_ID) else given)
+    for path in (link, "/sys/block"):
+        if path in host.unseen:
+            return Unknown("%s: %s" % (path, host.unseen[path]))
+    names = block.disk_names(host)
+    for name in names if isinstance(names, list) else []:
+        number = host.read("/sys/block/%s/dev" % name)
+        record = host.read("/run/udev/data/b" + number.strip()) if isinstance(number, str) else number
+        if isinstance(record, Unknown):
+            return Unknown("what %s is: %s" % (name, record.reason))
+    return None
+
+
 def _stable_path(host: Host, given: str) -> str:
     """The id as a path that a command can be given, where udev has made it."""
     path = given if given.startswith(_BY_ID) else _BY_ID + given
@@ -374,6 +391,8 @@ def _generated(host: Host, unit: str) -> Optional[Dict[str, str]]:
     if not host.exists(_GENERATED[:-1]):
         return None
     text = host.read(_GENERATED + unit)
+    if isinstance(text, Unknown):
+        return None
     rows = [line.partition("=") for line in text.splitlines()] if isinstance(text, str) else []
     return {key: value for key, equals, value in rows if equals}
 

@@ -173,8 +173,8 @@ def _judge_io(have: Mapping[str, Any], server: Mapping[str, Any], wall: Mapping[
     numbers: Dict[str, str] = {}
     for limit in wall["io_limits"]:
         path, number = limit["device"], have["devices"].get(limit["device"])
-        if number is None:
-            findings.append(words.no_device(server, path))
+        if not isinstance(number, str):
+            findings.append(words.no_device(server, path, number))
         elif number in numbers:
             findings.append(words.device_twice(server, path, numbers[number]))
         else:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from .._engine.cpuset import format_cpulist
 from .._engine.units import format_size, format_size_for_people
@@ -191,9 +191,9 @@ def underived(server: Mapping[str, Any], have: Mapping[str, Any]) -> Finding:
     )  # fmt: skip
 
 
-def no_device(server: Mapping[str, Any], path: str) -> Finding:
+def no_device(server: Mapping[str, Any], path: str, number: Optional[Unknown]) -> Finding:
     return Finding(
-        "mysql_isolation.no-such-device", "fail", "%s %s" % (server["unit"], path), "a block device", "not there",
+        "mysql_isolation.no-such-device", "fail", "%s %s" % (server["unit"], path), "a block device", "not there" if number is None else number,
         "systemd leaves a limit out, without an error, when its device is not there",
         "ls -l /dev/disk/by-id; correct %sio_limits" % _ROLE, SOURCE,
     )  # fmt: skip

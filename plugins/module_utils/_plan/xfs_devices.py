@@ -74,6 +74,10 @@ def _absence(one: Mapping[str, Any]) -> List[Any]:
                 "name one of them by its own id below /dev/disk/by-id",
             )
         ]
+    if isinstance(one["unseen"], Unknown):
+        why = "it cannot be told which device this is, or whether it is there"
+        fix = "ls -l /dev/disk/by-id /sys/block; dmesg | tail"
+        return [("device-unknown", "a device of this id", one["unseen"], why, fix)]
     if one["name"] is None:
         why = "the device is not there, so its volume waits; other volumes go on"
         return [

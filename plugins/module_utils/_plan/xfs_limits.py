@@ -75,7 +75,7 @@ def tool_refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: Mapp
     """What mkfs.xfs says to a dry run, and features that would make a filesystem which this kernel cannot mount."""
     findings: List[Finding] = []
     if volume.get("raid") and not seen["array"] and not have["has_mdadm"]:
-        missing = Unknown("mdadm is not installed")
+        missing = as_unknown(have["has_mdadm"], "mdadm is not installed")
         findings.append(_no_tool(volume, "mdadm", "mdadm", "installed", missing, "it makes the array"))
     run = seen["dry_run"]
     if run is None or isinstance(run, Unknown):

@@ -337,7 +337,7 @@ def test_mkfs_and_mdadm_are_never_forced(tmp_path: Path) -> None:
     assert "size=134217728" in mkfs.argv
 
 
-def test_a_mounted_volume_costs_one_command(tmp_path: Path) -> None:
+def test_a_mounted_volume_costs_one_command_and_whether_it_answers(tmp_path: Path) -> None:
     asked: list[str] = []
 
     class Counting(DiskHost):
@@ -347,7 +347,7 @@ def test_a_mounted_volume_costs_one_command(tmp_path: Path) -> None:
 
     make(tmp_path)
     assert engine.look(AREA, want(SCRATCH), Counting(tmp_path)).steps == ()
-    assert asked == ["xfs_spaceman -c info /scratch"]
+    assert asked == ["gpufleet-answers /scratch", "xfs_spaceman -c info /scratch"]
 
 
 def test_a_hand_made_host_gives_its_inventory(tmp_path: Path) -> None:
@@ -541,3 +541,22 @@ def test_on_real_devices(tmp_path: Path, kind: str, finding: str, acknowledged: 
             assert head(image) == before
     finally:
         subprocess.run(["losetup", "--detach", node], check=True)
+
+
+def test_nothing_is_looked_at_behind_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    class Watched(DiskHost):
+        def exists(self, path: str) -> bool | Unknown:
+            assert not path.startswith("/data"), path
+            return super().exists(path)
+
+        def listdir(self, path: str) -> list[str]:
+            assert not path.startswith("/data"), path
+            return super().listdir(path)
+
+        def readlink(self, path: str) -> str | None:
+            assert not path.startswith("/data"), path
+            return super().readlink(path)
+
+    changed(tmp_path, {"mounted": {"/data": ["nvme1n1"]}, "files": {"/fake/silent/data": "hung: no answer in 3 s"}})
+    seen = engine.look(AREA, want(dict(DATA, mount_point="/data/deep")), Watched(tmp_path))
+    assert [finding.id for finding in seen.findings] == ["xfs.mount-point-unseen"]

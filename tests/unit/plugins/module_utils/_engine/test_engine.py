@@ -856,3 +856,23 @@ def test_every_report_is_json(tmp_path: Path) -> None:
         json.dumps(report.to_json(), ensure_ascii=False).encode("utf-8")
     engine.revert(host, Journal(host.root), apply=True)
     assert Path(host.root + FILE).read_bytes() == b"caf\xe9\n"
+
+
+def test_nothing_is_changed_on_what_could_not_be_looked_at(tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+
+    def observe_more(host: Host, want: Mapping[str, Any]) -> dict[str, Any]:
+        host.exists("/loop/x")
+        return observe(host, want)
+
+    area = replace(AREA, observe=observe_more)
+    report = run_area(
+        area, want(), KnobHost(tmp_path), mode="apply", allow_risk="destructive", journal=Journal(str(tmp_path)),
+        run="r1", settle_s=(0.0,),
+    )  # fmt: skip
+    [finding] = report.findings
+    assert (finding.id, finding.level, finding.subject) == ("engine.unseen", "block", "/loop/x")
+    assert finding.observed == Unknown("Too many levels of symbolic links")
+    assert report.state == "blocked"
+    assert {result.status for result in report.steps} <= {"blocked", "skipped"}

@@ -19,7 +19,7 @@ import pytest
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import host as host_module
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, MemoHost, Result
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import ANSWERS, Unknown
 
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 
@@ -401,3 +401,51 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     assert memo.read("/x") is None
     assert not memo.exists("/y")
     assert Counting.calls == 2
+
+
+# Errors that are no absence
+
+
+def test_an_error_is_no_absence(live: LiveHost, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert reason(live.exists("/loop/x")) == os.strerror(errno.ELOOP)
+    assert live.listdir("/loop/x") == []
+    assert live.readlink("/loop/x") is None
+    assert live.unseen == {"/loop/x": os.strerror(errno.ELOOP)}
+    (tmp_path / "loop").unlink()
+    assert live.exists("/loop/x") is False
+    assert live.unseen == {}
+
+
+def test_what_is_no_link_is_seen(live: LiveHost, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert live.readlink("/file") is None
+    assert live.readlink("/gone") is None
+    assert live.unseen == {}
+    assert LiveHost().readlink("/proc/self/status") is None
+
+
+def test_what_could_not_be_seen_is_known_to_whoever_asks_again(live: LiveHost, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    memo = MemoHost(live)
+    told = {"/loop": os.strerror(errno.ELOOP)}
+    assert host_module.remembered(memo, "made", 1, lambda: memo.listdir("/loop")) == []
+    assert memo.unseen == told
+    memo.unseen.clear()
+    assert memo.listdir("/") == ["loop"]
+    assert memo.unseen == {}
+    assert host_module.remembered(memo, "made", 1, lambda: ["never"]) == []
+    assert memo.unseen == told
+
+
+def test_a_filesystem_answers_or_says_why_not(live: LiveHost, tmp_path: Path) -> None:
+    assert live.run([ANSWERS, str(tmp_path)]).ok
+    gone = live.run([ANSWERS, str(tmp_path / "gone")])
+    assert (gone.rc, gone.stderr) == (1, "No such file or directory")
+
+
+def test_a_filesystem_that_never_answers_is_given_up(live: LiveHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _path: time.sleep(60))
+    begin = time.monotonic()
+    assert live.run([ANSWERS, "/"], 0.3).unknown == "gpufleet-answers hung: no answer in 0.3 s"
+    assert time.monotonic() - begin < 5

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -557,3 +558,16 @@ def test_a_recorded_capture_can_be_packed_and_replayed(world: LiveHost, tmp_path
         if path != "/etc/loop":
             assert ask(replay, "read", path) == ask(world, "read", path), path
         assert replay.listdir(path) == world.listdir(path)
+
+
+def test_an_error_is_no_absence_in_a_capture_either(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/loop").symlink_to("loop")
+    recording = RecordingHost(str(tmp_path / "capture"), "x", "t", LiveHost(str(tmp_path / "root")))
+    recording.exists("/loop/x")
+    recording.listdir("/loop/y")
+    replay = CaptureHost(str(tmp_path / "capture"))
+    said = os.strerror(errno.ELOOP)
+    assert replay.exists("/loop/x") == Unknown(said)
+    assert replay.unseen == {"/loop/x": said, "/loop/y": said}
+    assert replay.exists("/z") is False
