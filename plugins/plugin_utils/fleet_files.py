@@ -4,7 +4,8 @@
 
 """The artifacts of a run on the controller: a folder a run, a JSON file a host, one page.
 
-Files appear whole or not at all, so a run that is cut off leaves what it knew.
+Files appear whole or not at all, so a run that is cut off leaves what it knew.  They hold serial numbers and addresses, so
+they are readable by their owner alone, whatever the umask is.
 """
 
 from __future__ import annotations
@@ -43,17 +44,24 @@ def safe_name(name: str) -> str:
 
 def open_run(artifacts: Path, run: str) -> Path:
     """Make the folder of a run; where it exists already, one beside it with a number."""
-    artifacts.mkdir(parents=True, exist_ok=True)
+    make_folder(artifacts)
     name = run if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run) and run != LATEST else safe_name(run)
     number = 1
     while True:
         folder = artifacts / (name if number == 1 else "%s-%d" % (name, number))
         try:
-            folder.mkdir()
+            folder.mkdir(0o700)
         except FileExistsError:
             number += 1
         else:
             return folder
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that only its owner may enter; one that is there keeps its permissions."""
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
 
 
 def link_latest(folder: Path) -> None:
@@ -68,10 +76,12 @@ def link_latest(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write beside, then rename; with the permissions that any new file has."""
+    """Write beside, then rename; readable by the owner alone."""
     beside = path.parent / (".%s.%d" % (path.name, os.getpid()))
     try:
-        with open(beside, "wb") as file:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, 0o600)
             file.write(text.encode("utf-8", "backslashreplace"))
         os.replace(beside, path)
     except BaseException:
@@ -88,7 +98,7 @@ def write_pages(folder: Path, pages: Iterable[Tuple[str, str]]) -> Path:
     path = folder
     for name, text in pages:
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        make_folder(path.parent)
         write_text(path, text)
     return path
 

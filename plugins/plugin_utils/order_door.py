@@ -294,7 +294,7 @@ def artifacts() -> Path:
 def write(lot: LotResult, rules: Rules, about: Mapping[str, str], folder: Path) -> list[str]:
     """Write all pages and their JSON; the page of the lot is the first of the names."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        fleet_files.make_folder(folder)
         for name, data in order_page.as_json(lot, rules, about).items():
             fleet_files.write_json(folder / name, data)
         pages = order_page.render(lot, rules, about)

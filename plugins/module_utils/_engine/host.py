@@ -678,17 +678,22 @@ def _run(argv: Sequence[str], stdin: str, deadline_s: float) -> Result:
             if stdin:
                 source.write(stdin.encode("utf-8", "surrogateescape"))
                 source.seek(0)
-            process = subprocess.Popen(
-                list(argv),
-                executable=program,
-                cwd="/",
-                stdin=source,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-                close_fds=True,
-            )
+            # What a command makes is as readable as its author meant, whatever umask Ansible or a login left to us.
+            before = os.umask(0o022)
+            try:
+                process = subprocess.Popen(
+                    list(argv),
+                    executable=program,
+                    cwd="/",
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=environment,
+                    start_new_session=True,
+                    close_fds=True,
+                )
+            finally:
+                os.umask(before)
     except OSError as error:
         return Result(-1, "", "", "%s: %s" % (argv[0], os.strerror(error.errno or 0)))
     except ValueError as error:

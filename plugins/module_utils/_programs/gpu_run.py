@@ -19,6 +19,7 @@ import base64
 import ctypes
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -27,14 +28,16 @@ from typing import Any, Dict, FrozenSet, Iterable, List, NoReturn, Optional, Seq
 MAP_FILE = "/etc/gpufleet/gpu-map.json"
 CGROUP_FOLDER = "/sys/fs/cgroup"
 TOP = "gpufleet.slice"
+SYSTEMD_RUN = "/usr/bin/systemd-run"
 
-USAGE = """usage: gpu-run [--user NAME] WHICH -- COMMAND [ARGUMENT...]
+USAGE = """usage: gpu-run [--as-me | --user NAME] WHICH -- COMMAND [ARGUMENT...]
        gpu-run --no-slice WHICH -- COMMAND [ARGUMENT...]
        gpu-run --show
        gpu-run --verify [SLICE...]
 
 WHICH        a GPU (0), several (0-3 or 0,2), or a NUMA node (node1)
---user NAME  run the command as this user (the slice itself takes root)
+--as-me      run the command as the user who called sudo, and as nobody else; for a sudoers rule (the slice takes root)
+--user NAME  run the command as this user; who may call gpu-run with this as root, without --as-me, is root
 --no-slice   bind by CPU affinity and memory policy only; takes no root, and the command can undo it
 --show       print which GPU has which CPUs, memory and slice
 --verify     start a process in each slice, and see that it is confined as the map says
@@ -156,17 +159,17 @@ def folder_of(unit: str) -> str:
 
 def scope_command(place: Dict[str, Any], command: Sequence[str], user: Optional[str]) -> List[str]:
     """The systemd-run that puts this process into a scope of the slice and goes on with ``--inside``."""
-    argv = ["systemd-run", "--scope", "--quiet", "--collect", "--slice=" + place["slice"]]
+    # Not from PATH, which may be a user's: this runs as root.
+    argv = [SYSTEMD_RUN, "--scope", "--quiet", "--collect", "--slice=" + place["slice"]]
     argv += ["--description=gpu-run " + (list_of(place["gpus"]) or "node")]
     argv += ["--property=" + text for text in place["properties"]]
-    argv += ["--uid=" + user] if user else []
-    return [*argv, "--", os.path.abspath(__file__), "--inside", pack(place, command, True)]
+    return [*argv, "--", os.path.abspath(__file__), "--inside", pack(place, command, True, user)]
 
 
-def pack(place: Dict[str, Any], command: Sequence[str], in_slice: bool) -> str:
+def pack(place: Dict[str, Any], command: Sequence[str], in_slice: bool, user: Optional[str] = None) -> str:
     """What goes on inside, as one word: systemd-run expands dollar signs in words of a command."""
     inside = {"cpus": place["cpus"], "mems": place["mems"], "gpus": place["gpus"], "slice": place["slice"]}
-    inside.update({"command": list(command), "in_slice": in_slice})
+    inside.update({"command": list(command), "in_slice": in_slice, "user": user})
     return base64.b64encode(json.dumps(inside).encode("utf-8", "surrogateescape")).decode("ascii")
 
 
@@ -230,7 +233,28 @@ def go_on_inside(inside: Dict[str, Any]) -> NoReturn:
     # Our indices are in the order of PCI addresses; CUDA's own default order is the fastest first.
     environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     environment["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in inside["gpus"])
+    if inside.get("user"):
+        environment.update(switch_to(account(inside["user"])))
     become(inside["command"], environment)
+
+
+def account(name: str) -> pwd.struct_passwd:
+    """A user by name or number."""
+    try:
+        return pwd.getpwuid(int(name)) if re.fullmatch(r"\d{1,10}", name, re.ASCII) else pwd.getpwnam(name)
+    except (KeyError, OverflowError):
+        raise Refused("there is no user %s on this host" % name) from None
+
+
+def switch_to(user: pwd.struct_passwd) -> Dict[str, str]:
+    """Become a user for good, with the user's own groups; gives what a login would set.
+
+    Here and not with systemd-run --uid, so that it is seen which groups are left: none of root's.
+    """
+    os.initgroups(user.pw_name, user.pw_gid)
+    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+    return {"HOME": user.pw_dir, "SHELL": user.pw_shell, "USER": user.pw_name, "LOGNAME": user.pw_name}
 
 
 def become(command: Sequence[str], environment: Dict[str, str]) -> NoReturn:
@@ -250,13 +274,20 @@ def start(which: str, command: Sequence[str], user: Optional[str], in_slice: boo
         go_on_inside(unpack(pack(place, command, False)))
     if os.geteuid() != 0:
         raise Refused(
-            "a slice of the system takes root. Type: sudo gpu-run --user %s %s -- COMMAND, "
-            "or bind without the slice: gpu-run --no-slice %s -- COMMAND"
-            % (os.environ.get("USER") or os.geteuid(), which, which)
+            "a slice of the system takes root. Type: sudo gpu-run --as-me %s -- COMMAND, "
+            "or bind without the slice: gpu-run --no-slice %s -- COMMAND" % (which, which)
         )
     if not os.path.isdir(folder_of(place["slice"])):
         raise Refused("%s is not active. Type: systemctl start %s" % (place["slice"], place["slice"]))
     become(scope_command(place, command, user), dict(os.environ))
+
+
+def caller() -> str:
+    """The user who called sudo: sudo sets this itself, whatever the user's environment says (sudo(8), ENVIRONMENT)."""
+    uid = os.environ.get("SUDO_UID", "")
+    if os.geteuid() != 0 or not re.fullmatch(r"\d{1,10}", uid, re.ASCII):
+        raise Refused("--as-me is for sudo. Type: sudo gpu-run --as-me WHICH -- COMMAND")
+    return uid
 
 
 def verify(names: Sequence[str]) -> int:
@@ -299,8 +330,12 @@ def run(words: List[str]) -> int:
         option = words.pop(0)
         if option == "--no-slice":
             in_slice = False
+        elif option in ("--as-me", "--user") and user is not None:
+            raise Refused("say once who is to run the command")
+        elif option == "--as-me":
+            user = account(caller()).pw_name
         elif option == "--user" and words:
-            user = words.pop(0)
+            user = account(words.pop(0)).pw_name
         else:
             raise Refused("%s is no option.\n%s" % (option, USAGE))
     if len(words) < 3 or words[1] != "--":

@@ -75,10 +75,29 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "host.json"]
 
 
-def test_files_have_the_permissions_of_any_new_file(tmp_path: Path) -> None:
-    fleet_files.write_text(tmp_path / "a", "")
-    (tmp_path / "b").touch()
-    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_artifacts_are_their_owners_alone_whatever_the_umask(mask: int, tmp_path: Path) -> None:
+    """They hold serial numbers and addresses."""
+    before = os.umask(mask)
+    try:
+        run = fleet_files.open_run(tmp_path / "artifacts", "r")
+        fleet_files.write_json(run / "gpu01.json", {})
+        fleet_files.write_pages(run, [("hosts/gpu01.html", "x"), ("report.html", "x")])
+        (run / "gpu01.json").chmod(0o644)
+        fleet_files.write_json(run / "gpu01.json", {"again": 1})
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "artifacts").rglob("*")}
+    assert (tmp_path / "artifacts").stat().st_mode & 0o777 == 0o700
+    assert modes == {
+        "r": 0o700, "hosts": 0o700, "gpu01.json": 0o600, "gpu01.html": 0o600, "report.html": 0o600,
+    }  # fmt: skip
+
+
+def test_a_folder_that_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir(mode=0o755)
+    fleet_files.open_run(tmp_path / "artifacts", "r")
+    assert (tmp_path / "artifacts").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:

@@ -11,10 +11,13 @@ import stat
 from pathlib import Path
 from typing import Any, Iterator
 
+import every_area
 import pytest
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import paths
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.engine import run_area
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, RecordingHost
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import Unknown
 
 NOBODY = 65534
@@ -188,6 +191,42 @@ def test_what_is_written_has_its_mode_whatever_the_umask(mask: int, tmp_path: Pa
         os.umask(before)
     modes = {str(place.relative_to(tmp_path)): stat.S_IMODE(place.stat().st_mode) for place in tmp_path.rglob("*")}
     assert modes == {"etc": 0o755, "etc/a": 0o755, "etc/a/b": 0o755, "etc/a/b/map.json": 0o644, "etc/a/secret": 0o600}
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_what_a_command_makes_does_not_follow_the_umask_either(mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        assert LiveHost().run(["sh", "-c", "umask"]).stdout == "0022\n"
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+@pytest.mark.parametrize("name", every_area.NAMES)
+def test_all_that_an_area_leaves_has_its_mode(name: str, mask: int, tmp_path: Path) -> None:
+    sample = every_area.sample(name)
+    host = sample.make(tmp_path / "world")
+    there = set(Path(host.root).rglob("*"))
+    before = os.umask(mask)
+    try:
+        report = run_area(
+            sample.area, sample.want, host, mode="apply", allow_risk="destructive", journal=Journal(host.root), run="r",
+            settle_s=(0.0,),
+        )  # fmt: skip
+    finally:
+        os.umask(before)
+    targets = [Path(host.root + row.step.target) for row in report.steps if row.step.kind == "file"]
+    ours = {place for target in targets for place in (target, *target.parents) if place not in there}
+    ours = {place for place in ours if place.exists() and Path(host.root) in place.parents}
+    for place in ours:
+        wanted = 0o755 if place.is_dir() or place.name == "gpu-run" else 0o644
+        assert stat.S_IMODE(place.stat().st_mode) == wanted, place
+    journal = Path(host.root + "/var/lib/gpufleet")
+    assert name == "platform" or journal.is_dir()
+    for place in [journal, *journal.glob("*")] if journal.is_dir() else []:
+        assert stat.S_IMODE(place.stat().st_mode) == (0o700 if place.is_dir() else 0o600), place
 
 
 def test_a_file_where_a_folder_belongs_is_told(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_words_with_dollars_and_blanks_reach_the_command_as_they_are() -> None:
     words = ["sh", "-c", "echo $HOME 'a b' %i\n"]
     assert gpu_run.unpack(gpu_run.pack(gpu_run.choose(MAP, "0"), words, True))["command"] == words
     command = gpu_run.scope_command(gpu_run.choose(MAP, "0"), words, "alice")
-    assert "--slice=gpufleet-node0-gpu0.slice" in command and "--uid=alice" in command
+    assert "--slice=gpufleet-node0-gpu0.slice" in command and gpu_run.unpack(command[-1])["user"] == "alice"
+    assert command[0] == "/usr/bin/systemd-run", "root takes no program from a PATH"
     assert not [word for word in command if "$" in word]
 
 
@@ -117,7 +118,9 @@ def test_words_with_dollars_and_blanks_reach_the_command_as_they_are() -> None:
         (["0", "true"], "say which GPU"),
         (["0", "--"], "say which GPU"),
         (["--nice", "0", "--", "true"], "--nice is no option"),
-        (["--user", "a", "--no-slice", "0", "--", "true"], "--user is for a slice"),
+        (["--user", "root", "--no-slice", "0", "--", "true"], "--user is for a slice"),
+        (["--user", "no-such-user", "0", "--", "true"], "there is no user no-such-user"),
+        (["--as-me", "0", "--", "true"], "--as-me is for sudo"),
     ],
 )
 def test_a_wrong_command_line_says_how_it_goes(words: list[str], says: str, capsys: Any) -> None:
@@ -170,3 +173,61 @@ def test_a_slice_that_is_not_active_says_what_to_type(installed: list[str]) -> N
     done = subprocess.run([*installed, "0", "--", "true"], capture_output=True, text=True, check=False)
     assert done.returncode == 125
     assert "systemctl start a.slice" in done.stderr or "sudo gpu-run --user" in done.stderr
+
+
+# sudo
+
+
+@pytest.fixture
+def as_root(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What would be started in the place of this process, called by sudo of user 65534."""
+    started: list[list[str]] = []
+
+    def note(command: Any, _environment: Any) -> None:
+        started.append(list(command))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(gpu_run.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(gpu_run, "read_map", lambda: MAP)
+    monkeypatch.setattr(gpu_run, "become", note)
+    monkeypatch.setattr(gpu_run.os.path, "isdir", lambda _path: True)
+    monkeypatch.setenv("SUDO_UID", "65534")
+    return started
+
+
+@pytest.mark.parametrize("user", ["root", "0", "nobody"])
+@pytest.mark.parametrize("order", [("--as-me", "--user"), ("--user", "--as-me")])
+def test_a_rule_for_as_me_gives_nobody_else(
+    as_root: list[list[str]], user: str, order: tuple[str, str], capsys: Any
+) -> None:
+    """A rule such as "gpu-run --as-me *" lets any words follow."""
+    words = [word for option in order for word in ([option, user] if option == "--user" else [option])]
+    assert gpu_run.main([*words, "0", "--", "id"]) == 125
+    assert "say once who" in capsys.readouterr().err
+    assert gpu_run.main(["--as-me", "--inside", gpu_run.pack(gpu_run.choose(MAP, "0"), ["id"], True)]) == 125
+    assert as_root == []
+
+
+def test_as_me_runs_the_command_as_the_caller_of_sudo(as_root: list[list[str]]) -> None:
+    with pytest.raises(SystemExit):
+        gpu_run.main(["--as-me", "0", "--", "id"])
+    assert gpu_run.unpack(as_root[0][-1])["user"] == "nobody"
+
+
+@pytest.mark.parametrize("uid", ["", "x", "-1", "4294967295", "99999999999", "1 0"])
+def test_a_caller_that_is_none_is_refused(as_root: list[list[str]], uid: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", uid)
+    assert gpu_run.main(["--as-me", "0", "--", "id"]) == 125
+    assert as_root == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_a_user_has_no_group_of_root_and_no_way_back() -> None:
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "import gpu_run; os.setgroups([0, 4, 27]); print(gpu_run.switch_to(gpu_run.account('nobody'))['USER'])\n"
+        "print(os.getresuid(), os.getresgid(), [g for g in os.getgroups() if g in (0, 4, 27)])"
+    )
+    folder = os.path.dirname(inspect.getfile(gpu_run))
+    done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["nobody", "(65534, 65534, 65534) (65534, 65534, 65534) []"]
