@@ -41,6 +41,7 @@ AUDITS = ("node_audit", "node_audit_tuning")
 # Tags of Ansible's own that mean each task that has tags, as all of ours have.
 EVERYTHING = {"all", "tagged"}
 BAD_STATES = tuple(state for state in STATES if state != "compliant")
+NOTHING_LEFT = "no area is left by the tags and by gpufleet_skip_areas"
 # What gpufleet_profile may say; each role has its values in vars/main.yml.
 PROFILES = ("training",)
 
@@ -67,7 +68,7 @@ class ActionModule(ActionBase):
             return dict(result, failed=True, msg=str(error))
         if name in AUDITS and args["areas"] == []:
             # The tags of the run are for other plays: nothing was asked of this one, so no host is touched for it.
-            return dict(result, skipped=True, state="compliant", to_apply=[], summary="", msg="no area has these tags")
+            return dict(result, skipped=True, state="compliant", to_apply=[], summary="", msg=NOTHING_LEFT)
         if args.get("capture"):
             args["capture"] = where_people_are(str(args["capture"]))
             # A capture lies here, whatever the inventory says of the host that stands for it, and is read without privileges.
@@ -133,7 +134,7 @@ class ActionModule(ActionBase):
         return found
 
     def _of_roles(self, name: str, args: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
-        """What a task about the whole host leaves out: the areas by tags, their wants and risks by the roles' variables.
+        """What a task about the whole host leaves out: the areas by tags and inventory, wants and risks by the roles' variables.
 
         Only what is looked at is templated: with the wants of all areas that is most of what a host costs here.
         """
@@ -144,8 +145,9 @@ class ActionModule(ActionBase):
             list(given) if isinstance(given, Mapping) else [name for name in AREAS if want_variable(name) in variables]
         )
         if is_audit and args.get("areas") is None:
+            skipped = skipped_areas(self._given("gpufleet_skip_areas", variables))
             found["areas"] = chosen_areas(
-                names,
+                [name for name in names if name not in skipped],
                 variables.get("ansible_run_tags", ["all"]),
                 variables.get("ansible_skip_tags", []),
                 self._task.tags,
@@ -245,6 +247,24 @@ def area_of(given: Any) -> str:
             % (given, did_you_mean(str(given), areas), ", ".join(AREAS))
         )
     return areas[str(given)]
+
+
+def skipped_areas(given: Any) -> set[str]:
+    """The areas that the inventory leaves out, by their own or their roles' names; ValueError for what is none."""
+    words = given.split(",") if isinstance(given, str) else given
+    if words is not None and not isinstance(words, (list, tuple)):
+        raise ValueError(
+            "gpufleet_skip_areas: given %r; allowed: a list such as [numa_slices]. Nothing was changed." % (given,)
+        )
+    areas = tags_of_areas()
+    named = [str(word).strip() for word in words or () if str(word).strip()]
+    for word in named:
+        if word not in areas:
+            raise ValueError(
+                "gpufleet_skip_areas: %r is not possible%s allowed: %s. Nothing was changed."
+                % (word, did_you_mean(word, areas), ", ".join(areas))
+            )
+    return {areas[word] for word in named}
 
 
 def refuse_slips(variables: Mapping[Any, Any]) -> None:

@@ -90,6 +90,12 @@ def test_what_is_null_or_not_set_is_not_managed(core: str, tmp_path: Path) -> No
     check_wants({row["item"]: row["msg"] for row in said})
     for host in ("unset", "nulls"):
         check_reports(host, [row for row in told if row["host"] == host and "report" in row["said"]])
+    looked = [
+        (row["playbook"], *row["said"]["report"]["areas"])
+        for row in told
+        if row["host"] == "one_area" and "report" in row["said"]
+    ]
+    assert looked == [(name, "xfs_volumes") for name in ("audit.yml", "adopt.yml", "site.yml")]
 
 
 def run(core: str, place: Path) -> list[Row]:
@@ -99,6 +105,7 @@ def run(core: str, place: Path) -> list[Row]:
         pytest.skip("ansible-core %s is not there: python -m tools.cores" % core)
     inventory = {
         "whole": {"hosts": {"unset": {}, "nulls": {**NULLS, "gpufleet_profile": "training"}}},
+        "skipping": {"hosts": {"one_area": {"gpufleet_skip_areas": [name for name in AREAS if name != "xfs_volumes"]}}},
         "all": {"vars": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}},
     }
     (place / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
@@ -119,7 +126,7 @@ def run(core: str, place: Path) -> list[Row]:
         "hosts.yml",
         "--check",
         "-e",
-        json.dumps({"gpufleet_hosts": "whole", "gpufleet_fail_states": []}),
+        json.dumps({"gpufleet_hosts": "whole:skipping", "gpufleet_fail_states": []}),
     ]
     done = subprocess.run(
         [*argv, *playbooks], cwd=place, env={**kept, **env}, capture_output=True, text=True, check=False

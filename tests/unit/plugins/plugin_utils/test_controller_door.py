@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.host.plugins.plugin_utils.controller_door impo
     refuse_slips,
     refuse_states,
     role_variables,
+    skipped_areas,
     smallest_form,
     want_of,
     where_people_are,
@@ -193,6 +194,7 @@ def of_roles(name: str, args: dict[str, Any], **variables: Any) -> dict[str, Any
     action = SimpleNamespace(
         _templar=SimpleNamespace(template=lambda value: templated.append(value) or value),
         _task=SimpleNamespace(tags=["always"]),
+        _given=lambda name, variables: variables.get(name),
     )
     shown = {
         "__io_scheduler_want": {"rules": [], "gone": "OMIT"}, "io_scheduler_allow_risk": "safe",
@@ -228,7 +230,7 @@ def test_wants_that_are_given_are_taken_as_they_are() -> None:
 
 
 def test_without_wants_and_roles_it_is_said_what_to_do() -> None:
-    action = SimpleNamespace(_templar=None, _task=SimpleNamespace(tags=[]))
+    action = SimpleNamespace(_given=lambda name, variables: None, _templar=None, _task=SimpleNamespace(tags=[]))
     with pytest.raises(ValueError, match=r"wants: not given.*tasks_from: wants"):
         ActionModule._of_roles(action, "node_audit", {}, {})
 
@@ -247,3 +249,37 @@ def test_a_profile_that_there_is_not_is_refused_with_those_that_there_are(name: 
 def test_a_null_is_left_out_of_wants_and_risks() -> None:
     found = of_roles("node_audit", {}, __kernel_want={"swap": None, "pages": ""}, kernel_allow_risk=None)
     assert (found["wants"]["kernel_settings"], found["allow_risk"]) == ({}, {"block_queue": "safe"})
+
+
+@pytest.mark.parametrize(
+    ("given", "areas"),
+    [
+        (None, set()),
+        ([], set()),
+        ("", set()),
+        (["numa_slices", "kernel"], {"numa_slices", "kernel_settings"}),
+        # As -e on a command line gives it.
+        ("io_scheduler, platform", {"block_queue", "platform"}),
+    ],
+)
+def test_areas_are_left_out_by_their_name_or_their_roles(given: Any, areas: set[str]) -> None:
+    assert skipped_areas(given) == areas
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["numa_slice"], "'numa_slice' is not possible; did you mean numa_slices"),
+        (["kernal"], "'kernal' is not possible; did you mean kernel"),
+        ({"numa_slices": True}, "a list such as"),
+    ],
+)
+def test_an_area_that_there_is_not_cannot_be_left_out(given: Any, words: str) -> None:
+    with pytest.raises(ValueError, match="gpufleet_skip_areas: .*" + words):
+        skipped_areas(given)
+
+
+def test_what_the_inventory_leaves_out_is_not_looked_at_whatever_the_tags_say() -> None:
+    for tags in (["all"], ["kernel"]):
+        found = of_roles("node_audit", {}, gpufleet_skip_areas=["kernel_settings"], ansible_run_tags=tags)
+        assert "kernel_settings" not in [*found["areas"], *found["wants"]]
