@@ -60,6 +60,8 @@ from .fleet_report import (
 # eight GPUs each, or a hundred small ones.
 ONE_PAGE = 2_300_000
 MAX_ROWS, MAX_VALUE, MAX_DIFF_LINES, MAX_FILE_LINES = 200, 600, 300, 2000
+# Areas that have a column; there are seven of ours.
+MAX_COLUMNS = 9
 # Causes above the table, and hosts that are named with each.
 MAX_CAUSES, MAX_NAMED = 6, 4
 # Characters of a host that the filter looks through, and of its sentence in the table.
@@ -145,7 +147,7 @@ def _page(
         hosts=[row for row in rows if row["is_host"]],
         above=above,
         fleet_page=PAGE_FILE,
-        areas=[(name, one_line(label(name), 40)) for name in names],
+        areas=[(name, one_line(label(name), 40)) for name in names[:MAX_COLUMNS]],
         causes=[cause_view(cause, rows) for cause in found[:MAX_CAUSES]],
         more_causes=len(found) - MAX_CAUSES,
         bar=_bar(run["counts"]),

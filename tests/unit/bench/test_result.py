@@ -44,6 +44,7 @@ MEASURED: dict[str, Any] = {
             {"module": "mount", "cpu_s": [0.2], "rss_mb": 24.0},
         ],
     },
+    "pages": {"hosts": 1000, "mb": 0.9, "render_s": 4.0, "open_s": [0.5, 0.4, 9], "filter_s": [0.01, 0.02, 0.9]},
     "tuned": {"audit": [cost(2)], "tuned": [cost(3)]},
     "noticed": [
         {"drift": "nothing (control)", "by": {"gpufleet.host": "missed", "stock modules": "missed"}, "what": ""},
@@ -85,6 +86,10 @@ def test_what_was_not_measured_is_not_missed() -> None:
         (lambda data: data["payloads"]["gpufleet"][0].update(rss_mb=61), "MB of memory of the audit's module: 61.00, wanted at most 60"),
         (lambda data: data["runs"]["1"].update({"converge gpufleet.host": [cost(4)]}),
          "audits that a no-change site.yml costs: 2.00, wanted at most 1.5"),
+        (lambda data: data["pages"].update(mb=3.5), "MB of the page of 1000 hosts: 3.50, wanted at most 3"),
+        (lambda data: data["pages"].update(render_s=6), "CPU seconds to make all pages of 1000 hosts: 6.00, wanted at most 5"),
+        (lambda data: data["pages"].update(open_s=[1, 3, 4]), "seconds to open the page of 1000 hosts: 3.00, wanted at most 2"),
+        (lambda data: data["pages"].update(filter_s=[0.3]), "seconds of a key stroke in its filter: 0.30, wanted at most 0.2"),
         (lambda data: data["runs"]["1"]["verify gpufleet.host"][0].update(tasks=2), "tasks of a whole-host audit: 2.00, wanted at most 1"),
     ],
 )  # fmt: skip
@@ -103,3 +108,9 @@ def test_the_table_tells_who_noticed_and_what_is_simulated() -> None:
     assert "1 of 1" in text
     assert "0 of 1" in text
     assert "area.step (drifted)" in text
+
+
+def test_the_pages_have_a_table_of_their_own() -> None:
+    figures = result.page_figures(MEASURED["pages"])
+    assert "NOT MET" not in result.page_table(figures) and "not measured" not in result.page_table(figures)
+    assert result.page_table(figures).count("at most") == 4 and result.missed({"figures": figures}) == []
