@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from typing import Any, List, Mapping
 
 from .._engine.values import Finding, Unknown, as_unknown, nothing_wanted
@@ -24,7 +26,7 @@ def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     for disk in disks(have):
         findings += _judge_disk(want, disk)
     findings += _judge_rules(want, have)
-    findings += [_foreign(path, number, line) for path, number, line in have["foreign"]]
+    findings += [_foreign(path, number, line, _wins(want, have, line)) for path, number, line in have["foreign"]]
     return findings
 
 
@@ -92,9 +94,26 @@ def _unseen(subject: str, what: str, reason: Unknown) -> Finding:
     )  # fmt: skip
 
 
-def _foreign(path: str, number: int, line: str) -> Finding:
+def _wins(want: Mapping[str, Any], have: Mapping[str, Any], line: str) -> bool:
+    """Whether a later rule gives one of our disks another value; what a program of it writes is not known."""
+    patterns = [names.split("|") for names in _KERNEL.findall(line)]
+    values = _SETS.findall(line)
+    for disk in disks(have):
+        wanted = wanted_for(want, disk)
+        is_meant = all(any(fnmatch.fnmatchcase(disk["name"], name) for name in names) for names in patterns)
+        if is_meant and (any(wanted.get(key, value) != value for key, value in values) or (wanted and not values)):
+            return True
+    return False
+
+
+# As udev(7) writes them: a match on the kernel's name, and a value that is given ("=" and ":=", not "==").
+_KERNEL = re.compile(r'\bKERNEL=="([^"]*)"')
+_SETS = re.compile(r'ATTR\{(?:queue|bdi)/([a-z_]+)\}\s{0,40}:?=\s{0,40}"([^"]*)"')
+
+
+def _foreign(path: str, number: int, line: str, wins: bool) -> Finding:
     return Finding(
-        "block_queue.foreign-owner", "warn", "%s:%d" % (path, number), "one owner", line,
+        "block_queue.foreign-owner", "fail" if wins else "warn", "%s:%d" % (path, number), "one owner", line,
         "this rule is read after ours and sets the same attribute, so it wins at each boot and event",
         "remove the line, or leave the attribute out of io_scheduler_rules", "udev(7)",
     )  # fmt: skip

@@ -29,7 +29,7 @@ def refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], one: Mapping[st
         why = "it cannot be told whether the device is blank, and unknown is not blank"
         unseen = as_unknown(content, "it was not read")
         return [
-            ("device-unknown", "a blank device", unseen, why, "dd if=%s iflag=direct bs=1M count=16 | od" % one["node"])
+            ("device-unknown", "a blank device", unseen, why, "dd if=%s iflag=direct bs=1M count=16 | od" % one["path"])
         ]
     if content["blank"]:
         return []
@@ -64,7 +64,7 @@ def checks(volume: Mapping[str, Any], seen: Mapping[str, Any], paths: List[str])
 def _way_out(volume: Mapping[str, Any], seen: Mapping[str, Any], one: Mapping[str, Any]) -> str:
     lacking = _lacking(volume, seen)
     nameless = [device["node"] for device in lacking if not device["serials"]]
-    fix = "if nothing on it is needed any more: blkdiscard --zeroout %s" % one["node"]
+    fix = "if nothing on it is needed any more: blkdiscard --zeroout %s" % one["path"]
     if nameless:
         return "%s (%s shows no serial number to acknowledge it by)" % (fix, ", ".join(nameless))
     serials = [device["serials"][0] for device in seen["devices"]]

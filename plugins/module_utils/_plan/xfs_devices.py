@@ -140,7 +140,7 @@ def _speaks_against(
                 "a blank device",
                 unseen,
                 why,
-                "blkid -p %s; wipefs --no-act %s" % (one["node"], one["node"]),
+                "blkid -p %s; wipefs --no-act %s" % (one["path"], one["path"]),
             )
         ]
     if not reasons:
@@ -236,7 +236,7 @@ def _target_refusals(volume: Mapping[str, Any], seen: Mapping[str, Any], have: M
             )
         )
     elif seen["array"]:
-        rows = xfs_blank.refusals(volume, seen, {"node": target["node"], "content": seen["content"]})
+        rows = xfs_blank.refusals(volume, seen, {**target, "content": seen["content"]})
         findings += [block(volume, name, target["node"], *row) for name, *row in rows]
     return findings
 

@@ -88,7 +88,7 @@ def cut_off(volume: Mapping[str, Any], seen: Mapping[str, Any]) -> List[Finding]
             "a whole filesystem",
             "inprogress = 1",
             why,
-            "wipefs --all %s, then run again" % node,
+            "wipefs --all %s, then run again" % seen["target"]["path"],
         )
     ]
 

@@ -161,3 +161,25 @@ def test_two_paths_to_one_disk_are_told_apart_by_their_kernel_names(tmp_path: Pa
     engine.revert(host, Journal(host.root), apply=True)
     active = [host.read("/sys/block/%s/queue/scheduler" % name) for name in ("sda", "sdc")]
     assert active == ["none [mq-deadline] kyber\n", "none mq-deadline [kyber]\n"]
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "state"),
+    [
+        ('KERNEL=="nvme*", ATTR{queue/scheduler}="kyber"', "fail", "blocked"),
+        ('ACTION=="add", ATTR{queue/scheduler} := "kyber"', "fail", "blocked"),
+        ('KERNEL=="nvme*", RUN+="/bin/sh -c \'echo kyber > /sys/block/%k/queue/scheduler\'"', "fail", "blocked"),
+        # Of other disks, or as wanted: it is named, and nothing is lost by it.
+        ('KERNEL=="sr*|loop*", ATTR{queue/scheduler}="kyber"', "warn", "drifted"),
+        ('KERNEL=="nvme*", ATTR{queue/scheduler}="none"', "warn", "drifted"),
+    ],
+)
+def test_a_later_rule_that_wins_at_each_boot_is_not_compliant(
+    tmp_path: Path, line: str, level: str, state: str
+) -> None:
+    host = make(tmp_path)
+    host.put("/etc/udev/rules.d/99-z.rules", line + "\n")
+    seen = engine.look(AREA, want([{"class": "nvme", "scheduler": "none"}]), host)
+    [finding] = [one for one in seen.findings if one.id == "block_queue.foreign-owner"]
+    assert finding.level == level
+    assert engine.state_of(engine.sort_out(AREA, seen, "safe"), seen.findings, "audit") == state
