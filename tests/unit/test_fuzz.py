@@ -14,6 +14,7 @@ import inspect
 import json
 import random
 import signal
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
@@ -466,3 +467,28 @@ def test_looking_in_a_thread_is_the_same(hosts: Hosts) -> None:
     sample = every_area.sample(every_area.NAMES[0])
     host = hosts(every_area.NAMES[0], False)
     assert look(sample.area, sample.want, host) == look_here(sample.area, sample.want, host)
+
+
+# What stands before the repetition: words by which a parser gets to where it looks further.
+OPENINGS = ("", "oom-kill:constraint=", "/sys/block/", "ATTR{queue/x}", "C1", "data =bsize=", "Name:", "none ")
+REPEATED = (" ", "a", "0", "/sys/", ">", "a=", "a-", "block/")
+
+
+@every_parser
+def test_a_parser_takes_time_in_proportion(parse: Callable[..., Any]) -> None:
+    """Four times the text costs about four times the time; sixteen times is what a pattern costs that looks back."""
+    for opening in OPENINGS:
+        for piece in REPEATED:
+            if seconds(parse, opening + piece * (24_000 // len(piece))) < 0.05:
+                continue
+            short, long = (
+                min(seconds(parse, opening + piece * (size // len(piece))) for _time in range(3))
+                for size in (6_000, 24_000)
+            )
+            assert long < 0.05 or long < 9 * short, (opening, piece, short, long)
+
+
+def seconds(parse: Callable[..., Any], text: str) -> float:
+    begin = time.process_time()
+    call(parse, text)
+    return time.process_time() - begin

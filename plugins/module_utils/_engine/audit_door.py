@@ -13,11 +13,13 @@ from typing import Any, Callable, Mapping, Sequence
 from ansible.module_utils.basic import AnsibleModule
 
 from . import whole
+from .archive import CaptureError
+from .deadline import within
 from .door import bad_want_message, diff_of, host_report, new_run_id, refuse_without_root
-from .engine import Area, usable_journal
-from .host import CaptureError, CaptureHost, Host, LiveHost, MemoHost, name_of_capture, open_capture
+from .engine import OBSERVE_DEADLINE_S, Area, usable_journal
+from .host import CaptureHost, Host, LiveHost, MemoHost, name_of_capture, open_capture
 from .journal import Journal
-from .values import BadWant, jsonable, readable
+from .values import BadWant, Unknown, jsonable, readable
 
 Facts = Callable[[Host, Sequence[Mapping[str, Any]], Mapping[str, Any]], Mapping[str, Any]]
 
@@ -89,7 +91,10 @@ def audit(
         report["host"] = name_of_capture(about, module.params["capture"])
     report["taken"] = readable(about.get("taken", report["taken"]))
     if module.params["facts"]:
-        report["host_facts"] = readable(jsonable(host_facts(host, module.params["gpu_match"], wants)))
+        facts = within(lambda: host_facts(host, module.params["gpu_match"], wants), OBSERVE_DEADLINE_S)
+        if isinstance(facts, Unknown):
+            module.warn("the facts of the host, from which it is drawn, are left out: %s" % facts)
+        report["host_facts"] = {} if isinstance(facts, Unknown) else readable(jsonable(facts))
     result = {
         "changed": False,
         "state": report["state"],

@@ -10,12 +10,12 @@ The only place that knows check mode, consent, the journal, rollback and verific
 from __future__ import annotations
 
 import re
-import threading
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from .deadline import within
 from .host import Hands, Host, MemoHost
 from .journal import Journal, JournalError
 from .records import Entry, changes, originals
@@ -65,28 +65,16 @@ class Look:
 
 def look(area: Area, want: Want, host: Host, deadline_s: float = OBSERVE_DEADLINE_S) -> Look:
     """Observe, plan and judge once, within a deadline."""
-    found: List[Look] = []
-    failure: List[BaseException] = []
-
     watched = host if isinstance(host, MemoHost) else MemoHost(host)
 
-    def work() -> None:
-        try:
-            watched.unseen.clear()
-            have = area.observe(watched, want)
-            findings = tuple(area.judge(want, have))
-            found.append(Look(have, tuple(area.plan(want, have)), findings + _unseen(area, watched.unseen, findings)))
-        except BaseException as error:  # handed to the caller below
-            failure.append(error)
+    def work() -> Look:
+        watched.unseen.clear()
+        have = area.observe(watched, want)
+        findings = tuple(area.judge(want, have))
+        return Look(have, tuple(area.plan(want, have)), findings + _unseen(area, watched.unseen, findings))
 
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
-    worker.join(deadline_s)
-    if failure:
-        raise failure[0]
-    if found:
-        return found[0]
-    return Look({}, (), (_hung(area, deadline_s),))
+    found = within(work, deadline_s)
+    return Look({}, (), (_hung(area, found),)) if isinstance(found, Unknown) else found
 
 
 def run_area(
@@ -593,13 +581,13 @@ def _unseen(area: Area, unseen: Mapping[str, str], findings: Sequence[Finding]) 
     )
 
 
-def _hung(area: Area, deadline_s: float) -> Finding:
+def _hung(area: Area, reason: Unknown) -> Finding:
     return Finding(
         "engine.observation-hung",
         "fail",
         area.name,
         "an answer",
-        Unknown("hung for %g s" % deadline_s),
+        reason,
         "a probe of this area did not come back; the host may have a device or a filesystem that hangs",
         "look for who waits: ps -eo pid,stat,wchan:32,args | grep -E ' D|fuse|nfs|rpc'; see which filesystems are mounted: "
         "cat /proc/self/mountinfo",

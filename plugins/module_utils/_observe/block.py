@@ -15,8 +15,8 @@ from .._engine.values import Text, Unknown, lines
 from .tool_text import clean, is_prompt
 
 # "/sys/block/sda/queue/scheduler:", as grep puts it before what the file holds.
-_SCHEDULER_PATH = re.compile(r"\s*/sys/\S*?block/([^/\s]+)/queue/scheduler:\s*")
-_SCHEDULER_FILE = re.compile(r"/sys/[^\s*]*?block/([^/\s*]+)/queue/scheduler\b")
+_SCHEDULER_PATH = re.compile(r"\s{0,40}/sys/\S{0,200}?block/([^/\s]{1,80})/queue/scheduler:\s*")
+_SCHEDULER_FILE = re.compile(r"/sys/[^\s*]{0,200}?block/([^/\s*]{1,80})/queue/scheduler\b")
 
 SECTOR_BYTES = 512  # the unit of /sys/block/*/size whatever the logical block size is (Documentation/ABI)
 
@@ -183,7 +183,7 @@ def rules_that_set(text: str, attributes: FrozenSet[str]) -> List[Tuple[int, str
 # ATTR{…} with any sign but those of a comparison; bdi/read_ahead_kb is the same value as queue/read_ahead_kb; and
 # a shell that writes into the file, as RUN and PROGRAM start one.
 _SETS_QUEUE = re.compile(
-    r'ATTR\{(?:queue|bdi)/([a-z_]+)\}\s*[:+]?=\s*e?"|(?:>\s*|\btee (?:-a )?)[^\s"\'|;&]*/(?:queue|bdi)/([a-z_]+)'
+    r'ATTR\{(?:queue|bdi)/([a-z_]+)\}\s{0,40}[:+]?=\s{0,40}e?"|(?:>\s{0,40}|\btee (?:-a )?)[^\s"\'|;&>]{0,400}/(?:queue|bdi)/([a-z_]+)'
 )
 
 

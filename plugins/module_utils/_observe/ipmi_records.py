@@ -10,7 +10,7 @@ import re
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 _SENSOR, _EVENT = "sensor id", "sel record id"
-_NAMED = re.compile(r"(.*?)\s*\((?:0x)?([0-9a-f]{1,4})h?\)", re.IGNORECASE)
+_NAMED = re.compile(r"(.*?)\s{0,40}\((?:0x)?([0-9a-f]{1,4})h?\)", re.IGNORECASE)
 _TOLERANCE = re.compile(r"\(\+/-[^)]{0,20}\)\s*")
 _BARE_BITS = re.compile(r"(?:0x)?[0-9a-f]{1,4}h?", re.IGNORECASE)
 _SHORT = {

@@ -15,7 +15,7 @@ from .cut_json import json_object
 from .tool_text import clean, without_labels
 
 # MAJ:MIN is MAJ_MIN, and USE% is USE_PCT, with --shell.
-_PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]*)="((?:[^"\\]|\\.)*)"')
+_PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]{0,60})="((?:[^"\\]|\\.)*)"')
 _HEADER = re.compile(r"^\s*[A-Z][A-Z0-9:%_-]*(\s+[A-Z][A-Z0-9:%_-]*)*\s*$")
 # Columns that name a device; the first of them that a listing has is its name.
 _NAMES = ("name", "kname", "path")

@@ -18,7 +18,7 @@ from .block import SECTOR_BYTES, parse_udev_data
 from .tool_text import clean, is_prompt, without_labels
 
 # People set lines in bold when they show them.
-_FIELD = re.compile(r"^[\s*]*([A-Z][A-Za-z ]*?) : (.*?)[\s*]*$")
+_FIELD = re.compile(r"^[\s*]*([A-Z][A-Za-z ]{0,60}?) : (.*?)[\s*]{0,60}$")
 _DEVICE = re.compile(r"^\s*(/\S+):\s*$")
 # The table of metadata 0.90 in --examine has a further column in front, and repeats the member itself as "this".
 _MEMBER = re.compile(r"^\s*(?:(this|\d+)\s+)?(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)(?:\s+(.*))?$", re.ASCII)

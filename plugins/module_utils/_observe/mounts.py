@@ -21,10 +21,10 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 _OPTION = re.compile(r'(?:[^,"]|"[^"]*"?)+')
 _MOUNT_TYPE = re.compile(r" type (\S+) \(")
 _FINDMNT_HEADER = re.compile(r"^\s*[A-Z][A-Z:%-]*(\s+[A-Z][A-Z:%-]*)*\s*$")
-_PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]*)="((?:[^"\\]|\\.)*)"')
+_PAIR = re.compile(r'([A-Z][A-Z0-9:%_-]{0,60})="((?:[^"\\]|\\.)*)"')
 # A target is a path; swap, and a line of fstab that mounts nothing, have a word.
 _TARGET = re.compile(r"/|none$|swap$")
-_BIND = re.compile(r"^(.*?)\[(/.*)\]$")
+_BIND = re.compile(r"^([^[]*(?:\[(?!/)[^[]*)*)\[(/.*)\]$")
 
 
 @dataclass(frozen=True)

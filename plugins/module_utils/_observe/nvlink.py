@@ -48,7 +48,7 @@ _RATE = re.compile(r"(\d{1,5}(?:\.\d{1,6})?)\s*GB/s.{0,20}", re.ASCII | re.IGNOR
 _REMOTE = re.compile(
     r"(?:Remote Device\s*)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?::\s*Link\s*(\d{1,3}))?", re.ASCII
 )
-_PAIR = re.compile(r"\s*([A-Za-z][^:,]{1,60}?)\s*:\s*([^,:]{1,60})")
+_PAIR = re.compile(r"\s{0,40}([A-Za-z][^:,]{1,60}?)\s{0,40}:\s{0,40}([^,:]{1,60})")
 _ROW = re.compile(r"(\s{0,200})([A-Za-z][A-Za-z0-9 _-]{0,40}?)\s*:\s*(.{0,100})")
 
 _NOT_ASKED = Unknown("not there: no row of this output tells it")

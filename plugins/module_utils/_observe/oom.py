@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 # One line a kill, through the ages: "Killed process 19445 (mysqld) total-vm:973984kB, anon-rss:83580kB,
 # file-rss:0kB" (to 4.x), "Out of memory: Killed process 812, UID 27, (mysqld) …" (RHEL 6 and 7), "Memory
@@ -28,7 +28,7 @@ _SIZE = {
     "shmem_rss_kib": re.compile(r"shmem-rss:(\d+)kB"),
 }
 # "oom-kill:constraint=CONSTRAINT_MEMCG,…,task_memcg=/system.slice/mariadb.service,task=mariadbd,pid=4711,uid=105"
-_SUMMARY = re.compile(r"oom-kill:constraint=(\w+).*?(?:,task_memcg=([^,]*))?,task=([^,]*),pid=(\d+)")
+_SUMMARY = "oom-kill:constraint="
 
 # "InnoDB: mmap(137428992 bytes) failed; errno 12" and "Cannot allocate 137428992 bytes of memory" after it
 _MMAP = re.compile(r"mmap\((\d+) bytes\) failed; errno (\d+)")
@@ -91,10 +91,16 @@ def _is_announcement(kill: re.Match[str]) -> bool:
 
 
 def _prelude(line: str) -> Optional[_Told]:
-    summary, task = _SUMMARY.search(line), _TASK.search(line)
-    if summary:
-        limited = summary.group(1) == "CONSTRAINT_MEMCG"
-        return _Told(_int(summary.group(4)), summary.group(3), limited, summary.group(2) or "")
+    _before, is_summary, rest = line.partition(_SUMMARY)
+    said: Dict[str, str] = {}
+    for field in rest.split(","):
+        key, _equals, value = field.partition("=")
+        said.setdefault(key, value)
+    pid = re.match(r"\d+", said.get("pid", ""))
+    if is_summary and pid and "task" in said:
+        limited = rest.split(",", 1)[0] == "CONSTRAINT_MEMCG"
+        return _Told(_int(pid.group()), said["task"], limited, said.get("task_memcg", ""))
+    task = _TASK.search(line)
     return _Told(-1, "", True, task.group(1)) if task else None
 
 

@@ -16,7 +16,7 @@ from .cpu import Ids, ids_of, mask_of
 from .tool_text import clean
 
 # "/proc/1/status:", as grep puts it in front.
-_PATH = re.compile(r"\s*/proc/[^\s:]{1,40}/status:")
+_PATH = re.compile(r"\s{0,40}/proc/[^\s:]{1,40}/status:")
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _in_one_spelling(text: Text, words: Mapping[str, str]) -> Word:
     if not isinstance(text, str):
         return Unknown("no state") if text is None else text
     word = text.strip()[:80]
-    bare = re.sub(r"\s*\([0-9]{1,3}\)$|^[0-9]{1,3}:\s*", "", word)
+    bare = re.sub(r"\s{0,40}\([0-9]{1,3}\)$|^[0-9]{1,3}:\s{0,40}", "", word)
     key = re.sub(r"[^a-z]", "", bare.lower())
     key = key[4:] if key.startswith("port") and key[4:] in words else key
     return words[key] if key in words else no_value(word)

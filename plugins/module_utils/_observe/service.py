@@ -79,7 +79,7 @@ def parse_limits(text: Text) -> Dict[str, Tuple[str, str]]:
     """Soft and hard limit by name, from ``/proc/PID/limits``."""
     found: Dict[str, Tuple[str, str]] = {}
     for line in lines(text):
-        row = re.match(r"(Max [a-z ]+?)\s{2,}(\S+)\s+(\S+)", line)
+        row = re.match(r"(Max [a-z ]{1,40}?)\s{2,80}(\S+)\s{1,80}(\S+)", line)
         if row:
             found[row.group(1)] = (row.group(2), row.group(3))
     return found

@@ -16,7 +16,7 @@ from .tool_text import clean, without_labels
 
 _SECTION = re.compile(r"^\s*(meta-data|data|naming|log|realtime)\s*=(.*)$")
 _MORE = re.compile(r"^\s*=(.*)$")
-_PAIR = re.compile(r"([a-z][a-z0-9-]*)=\s*([0-9]+)", re.ASCII)
+_PAIR = re.compile(r"(?<![a-z0-9-])([a-z][a-z0-9-]*)=\s{0,40}([0-9]{1,18})(?![0-9])", re.ASCII)
 _SECTION_VALUE = re.compile(r"^(\S.*?)(?:\s{2,}|\s+[a-z]+=|$)")
 # Words that are sizes or counts; what is left over on the meta-data lines are on-disk features.
 _NO_FEATURES = ("isize", "agcount", "agsize", "sectsz", "attr", "projid32bit", "rgcount", "rgsize", "zoned", "start")

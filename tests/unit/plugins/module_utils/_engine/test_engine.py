@@ -437,8 +437,8 @@ def test_an_observation_that_hangs_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_host_that_hangs_is_unknown_to_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.threading.Thread, "start", lambda self: None)
-    monkeypatch.setattr(engine.threading.Thread, "join", lambda self, timeout: None)
+    monkeypatch.setattr(threading.Thread, "start", lambda self: None)
+    monkeypatch.setattr(threading.Thread, "join", lambda self, timeout: None)
     host = make(tmp_path)
     before = host.tree()
     for mode in ("audit", "check", "apply"):
