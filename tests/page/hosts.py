@@ -150,7 +150,7 @@ def finding(name: str, level: str, subject: str, expected: Any, observed: Any, w
 
 def facts(hostname: str | None, **changes: Any) -> dict[str, Any]:
     """Facts of which nothing is known but the changes."""
-    blank = {
+    blank: dict[str, Any] = {
         "hostname": hostname,
         "os": {"id": None, "version_id": None, "pretty_name": None},
         "kernel": None,
