@@ -48,7 +48,7 @@ def grouped(hosts: Sequence[Host]) -> List[List[Host]]:
 
 def _entry(group: Sequence[Host], width: int) -> List[Tuple[str, str]]:
     first = group[0]
-    words = first["headline"] if len(group) == 1 else first["cause"]
+    words = first["headline"] if len({host["headline"] for host in group}) == 1 else first["cause"]
     lines = [(first["state"], "  %-14s %s  %s" % (_state(first), _title(group).ljust(width), one_line(words, 160)))]
     indent = "  %-14s %s  " % ("", " " * width)
     if len(group) > 1:

@@ -412,6 +412,8 @@ def label(name: str) -> str:
 def headline(document: Document) -> str:
     """What is the matter with a host, in one sentence, and how much more there is."""
     words = cause(document)
+    if document["state"] == "changed":
+        words = words.replace("changed", "%s done" % _many(count_done(document), "change"), 1)
     more = len(open_points(document)) - 1
     if document["state"] in GOOD_STATES or more <= 0 or any(map(_is_of_host, document["findings"])):
         return words
@@ -429,15 +431,12 @@ def cause(document: Document) -> str:
             return _sentence("", finding)
     state = document["state"]
     worst_areas = [(name, area) for name, area in areas_by_urgency(document) if area["state"] == state]
-    if state == "compliant":
+    if state in GOOD_STATES:
         warnings = open_points(document)
-        words = "as wanted"
+        words = "as wanted" if state == "compliant" else "changed, and as wanted now"
         if warnings:
             words += ", with %s: %s" % (_many(len(warnings), "warning"), _sentence(*warnings[0]))
         return words if document["areas"] else "nothing was looked at"
-    if state == "changed":
-        count = sum(step["status"] == "applied" for _name, area in worst_areas for step in area["steps"])
-        return "%s done, and as wanted now" % _many(count, "change")
     for name, area in worst_areas:
         rows = _reasons(area, state)
         rows += [step for step in area["steps"] if step["status"] in AHEAD + ("failed", "stuck")]

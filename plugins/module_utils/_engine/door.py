@@ -121,7 +121,8 @@ def diff_of(steps: List[Mapping[str, Any]]) -> List[Dict[str, str]]:
         for step in shown
         if step["kind"] == "file"
     ]
-    others = [step for step in shown if step["kind"] != "file"]
+    # A step without a before and an after only marks what its undo is to do.
+    others = [step for step in shown if step["kind"] != "file" and (step["before"], step["after"]) != (None, None)]
     if others:
         diffs.append(
             {
@@ -162,9 +163,13 @@ def finish(
 
 def sentence(finding: Finding) -> str:
     """A finding for a terminal: what is wrong, where, why, and what to do."""
-    text = "%s: %s: expected %s, observed %s: %s. To do: %s [%s]" % (
-        finding.id, finding.subject, finding.expected, finding.observed, finding.why, finding.fix, finding.source,
-    )  # fmt: skip
+    seen = [
+        "%s %s" % (word, value)
+        for word, value in (("expected", finding.expected), ("observed", finding.observed))
+        if isinstance(value, Unknown) or value not in (None, "", [], {})
+    ]
+    parts = [finding.id, finding.subject, ", ".join(seen), finding.why]
+    text = "%s. To do: %s [%s]" % (": ".join(filter(None, parts)), finding.fix, finding.source)
     return str(readable(text))
 
 

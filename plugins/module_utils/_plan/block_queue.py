@@ -240,7 +240,18 @@ def _queue_step(disk: Mapping[str, Any], link: str, setting: str, value: str) ->
 def _reload() -> Step:
     argv = ("udevadm", "control", "--reload")
     why = "udev reads changed rules by itself only after some seconds"
-    undo = Step("undo.block_queue.reload", "run", "udev rules", "new", "old", why, "udevadm(8)", argv=argv)
+    undo = Step(
+        "undo.block_queue.reload", "run", "udev rules", "read again", "as last read", why, "udevadm(8)", argv=argv
+    )
     return Step(
-        "block_queue.reload", "run", "udev rules", "old", "new", why, "udevadm(8)", "reload", argv=argv, undo=undo
+        "block_queue.reload",
+        "run",
+        "udev rules",
+        "as last read",
+        "read again",
+        why,
+        "udevadm(8)",
+        "reload",
+        argv=argv,
+        undo=undo,
     )

@@ -118,13 +118,15 @@ def is_stale(volume: Mapping[str, Any], seen: Mapping[str, Any], have: Mapping[s
 def daemon_reload(suffix: str, requires: Tuple[str, ...]) -> Step:
     argv = ("systemctl", "daemon-reload")
     why = "systemd makes its mount units of fstab and of unit files only when told"
-    undo = Step("undo.daemon-reload" + suffix, "run", "systemd", "new", "old", why, "systemctl(1)", argv=argv)
+    undo = Step(
+        "undo.daemon-reload" + suffix, "run", "systemd", "read again", "as last read", why, "systemctl(1)", argv=argv
+    )
     return Step(
         "daemon-reload" + suffix,
         "run",
         "systemd",
-        "old",
-        "new",
+        "as last read",
+        "read again",
         why,
         "systemctl(1)",
         "reload",

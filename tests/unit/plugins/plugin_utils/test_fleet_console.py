@@ -109,3 +109,22 @@ def test_long_fleets_are_cut_with_what_is_left() -> None:
 def test_a_fleet_in_order_takes_one_line() -> None:
     lines = lines_of([sample.document("a"), sample.document("b")])
     assert lines == ["2 hosts, applied, nothing changed: 2 compliant"]
+
+
+def test_hosts_that_were_changed_and_have_the_same_warning_are_one_entry() -> None:
+    warning = Finding(
+        "platform.persistence", "warn", "GPU 0", "on", "off", "each start costs seconds", "switch it on", "x"
+    )
+    documents = []
+    for name, count in (("gpu01", 2), ("gpu02", 1)):
+        areas = {
+            "block_queue": Report("changed", sample.done(*[sample.SCHEDULER] * count, status="applied")),
+            "platform": Report("compliant", (), (warning,), {}, {}),
+        }
+        document = fleet.normalise(sample.report(areas, name, "apply", {}))
+        assert document is not None
+        documents.append(document)
+    lines = lines_of(documents)
+    assert lines[0] == "2 hosts, applied, 3 changes: 2 changed"
+    assert "changed, and as wanted now, with 1 warning: platform: GPU 0" in lines[1]
+    assert fleet.headline(documents[0]).startswith("2 changes done, and as wanted now, with 1 warning")
