@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any, Callable
 
@@ -66,3 +67,25 @@ def test_every_status_of_a_step_is_in_the_schema() -> None:
     for status in ("planned", "applied", "blocked", "waits", "skipped", "failed", "undone", "stuck"):
         report = door.host_report({"x": Report("failed", (StepResult(step, status),))}, "r", "revert")
         VALIDATOR.validate(json.loads(json.dumps(report)))
+
+
+def test_facts_that_do_not_come_cost_no_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = every_area.sample("block_queue")
+    host = sample.make(tmp_path)
+    monkeypatch.setattr(audit_door, "AnsibleModule", Module)
+    monkeypatch.setattr(audit_door, "LiveHost", lambda: host)
+    monkeypatch.setattr(audit_door, "Journal", lambda: Journal(str(tmp_path)))
+    monkeypatch.setattr(audit_door, "OBSERVE_DEADLINE_S", 0.2)
+    release = threading.Event()
+    want = every_area.ABOUT["block_queue"]["want"]
+    Module.params, Module.check_mode = {"wants": {"block_queue": want}}, False
+    try:
+        with pytest.raises(Ended) as end:
+            audit_door.main({"block_queue": sample.area}, lambda _host, _match, _wants: {"late": release.wait(30)})
+    finally:
+        release.set()
+    assert end.value.result["report"]["areas"]["block_queue"]["steps"]
+    assert end.value.result["report"]["host_facts"] == {}
+    assert end.value.warnings == [
+        "the facts of the host, from which it is drawn, are left out: unknown (hung for 0.2 s)"
+    ]
