@@ -56,7 +56,7 @@ def tar(image: Path) -> None:
     put(image, 0, inner.read_bytes())
 
 
-NOISE = random.Random(1).randbytes(4 * MIB)
+NOISE = random.Random(1).getrandbits(8 * 4 * MIB).to_bytes(4 * MIB, "little")
 # How it is made, and what is said of it.
 NOT_BLANK: dict[str, tuple[Callable[[Path], None], str]] = {
     "random": (lambda image: put(image, 0, NOISE), "at 0x0: looks random, so it may be encrypted or compressed"),
