@@ -12,7 +12,7 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Collection, Mapping, Optional, Sequence
 
 from fakes import FakeHost
 
@@ -76,11 +76,25 @@ def prove_reverts(case: Case, root: Path, stays: Sequence[str] = ()) -> None:
     assert [e for e in Journal(host.root).standing() if engine.undo_of(e.step) is not None] == []
 
 
-def prove_rolls_back(case: Case, root: Path, host: FakeHost, stays: Sequence[str] = ()) -> Report:
-    """A host that refuses or ignores a step (set up by the caller) ends rolled_back, as it was before."""
+def prove_rolls_back(
+    case: Case,
+    root: Path,
+    host: FakeHost,
+    stays: Collection[str] = (),
+    effects: Optional[Mapping[str, Sequence[str]]] = None,
+) -> Report:
+    """A host that refuses or ignores a step (set up by the caller) ends rolled_back, as it was before.
+
+    :param effects: where the area has parts: what is of another part than the step is done and stays, and these steps
+        change these paths beside their own.
+    """
     before = host.tree()
     report = case.apply(host)
     assert report.state == "rolled_back", (report.state, report.steps, report.findings)
+    kept = [result.step for result in report.steps if result.status == "applied"]
+    assert effects is not None or kept == []
+    paths = [[step.target, *(pair[0] for pair in step.then), *(effects or {}).get(step.id, ())] for step in kept]
+    stays = {*stays, *(path for some in paths for path in some)}
     after = host.tree()
     assert {path: text for path, text in after.items() if path not in stays} == {
         path: text for path, text in before.items() if path not in stays

@@ -13,9 +13,10 @@ import re
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .deadline import within
+from .groups import fail_with
 from .host import Hands, Host, MemoHost
 from .journal import Journal, JournalError
 from .records import Entry, changes, originals
@@ -26,6 +27,7 @@ OBSERVE_DEADLINE_S = 120.0
 # Some values arrive a moment after the write (a udev event, a unit that starts): look again, then judge.
 SETTLE_S = (0.0, 0.3, 1.0, 2.0)
 _LOSSES_SHOWN = 20
+_KEPT_SHOWN = 5
 
 Want = Mapping[str, Any]
 Have = Mapping[str, Any]
@@ -106,10 +108,10 @@ def run_area(
 
     journal.begin(run, area.name)
     _close(journal, area, [finding.subject for finding in interrupted])
-    done, trouble = _apply(todo, host, journal, run, area.name)
-    again = _look_until_settled(area, want, host, allow_risk, settle_s if not trouble else (0.0,))
+    tried = _apply(todo, host, journal, run, area.name)
+    again = _look_until_settled(area, want, host, allow_risk, settle_s, tried.refused)
     left = [result.step for result in sort_out(area, again, allow_risk) if result.status == "planned"]
-    if not trouble and not left and again.have:
+    if not tried.refused and not left and again.have:
         results = [replace(r, status="applied") if r.status == "planned" else r for r in results]
         after_results = [r for r in sort_out(area, again, allow_risk) if r.status != "planned"]
         state = worst(["changed", state_of(after_results, again.findings, mode)])
@@ -121,7 +123,7 @@ def run_area(
             _adopt(area, again),
         )
     else:
-        report = _roll_back(area, want, host, journal, results, done, left, trouble, seen, again)
+        report = _roll_back(area, want, host, journal, results, tried, left, seen, again)
     _note(lambda: journal.end(run, area.name, report.state))
     return report
 
@@ -296,33 +298,63 @@ def _execute(hands: Hands, argv: Sequence[str], stdin: str, deadline_s: float) -
         raise OSError("%s: %s" % (" ".join(argv), result.unknown or " ".join(said[-3:]) or result.rc))
 
 
-def _apply(
-    steps: Sequence[Step], hands: Hands, journal: Journal, run: str, area: str
-) -> Tuple[List[Tuple[int, Step]], Optional[Tuple[Step, str]]]:
-    """Apply steps in order; stops at the first refusal, which is given back with its reason."""
-    done: List[Tuple[int, Step]] = []
+@dataclass
+class Tried:
+    """What became of the steps that were to be done: those that were begun with their numbers, and what was refused why."""
+
+    done: List[Tuple[int, Step]] = field(default_factory=list)
+    refused: Dict[str, str] = field(default_factory=dict)
+    # Values that read as they were written, right after it.
+    taken: Set[str] = field(default_factory=set)
+
+
+def _apply(steps: Sequence[Step], hands: Hands, journal: Journal, run: str, area: str) -> Tried:
+    """Apply steps in order; after a refusal only those that do not belong to what was refused."""
+    tried = Tried()
     for step in steps:
+        bad = [one for one in steps if one.id in tried.refused]
+        if step.id in fail_with(steps, bad):
+            continue
         try:
             number = journal.intend(run, area, step, _lacking_folders(step, hands))
         except OSError as error:
-            # Without its original on record a step must not be done.
-            return done, (step, str(error))
-        done.append((number, step))
+            # Without its original on record a step must not be done, nor any after it.
+            tried.refused[step.id] = str(error)
+            break
+        tried.done.append((number, step))
         try:
             apply_step(step, hands)
-        except Exception as error:  # whatever it is, what was done before must be put back
+        except Exception as error:  # whatever it is, what belongs to it must be put back
             # A refused command may have done half of its work, so it is undone like the others.
-            return done, (step, str(error) if isinstance(error, OSError) else "%s: %s" % (type(error).__name__, error))
+            tried.refused[step.id] = (
+                str(error) if isinstance(error, OSError) else "%s: %s" % (type(error).__name__, error)
+            )
+            continue
+        if step.kind == "value" and _is_taken(step, hands):
+            tried.taken.add(step.id)
         _note(partial(journal.note_done, number))
-    return done, None
+    return tried
 
 
-def _look_until_settled(area: Area, want: Want, host: Host, allow_risk: str, settle_s: Sequence[float]) -> Look:
+def _is_taken(step: Step, host: Host) -> bool:
+    """Whether all that a step writes reads as it was written."""
+    written = [(step.target, step.after), *step.then]
+    return all(_shows(host.read(path), replace(step, after=text)) for path, text in written)
+
+
+def _look_until_settled(
+    area: Area, want: Want, host: Host, allow_risk: str, settle_s: Sequence[float], refused: Mapping[str, str]
+) -> Look:
+    """Look until nothing is left to do, or what is left was refused, or patience ends."""
     again = Look({}, (), ())
     for pause in settle_s:
         time.sleep(pause)
         again = _look_again(area, want, host)
-        if not any(result.status == "planned" for result in sort_out(area, again, allow_risk)):
+        left = [result.step for result in sort_out(area, again, allow_risk) if result.status == "planned"]
+        if not again.have or set(refused) >= {step.id for step in left}:
+            break
+        # What was not done for a refusal does not come by itself.
+        if refused and all(step.id in fail_with(left, [s for s in left if s.id in refused]) for step in left):
             break
     return again
 
@@ -345,44 +377,73 @@ def _roll_back(
     host: Any,
     journal: Journal,
     results: Sequence[StepResult],
-    done: Sequence[Tuple[int, Step]],
+    tried: Tried,
     left: Sequence[Step],
-    trouble: Optional[Tuple[Step, str]],
     seen: Look,
     again: Look,
 ) -> Report:
-    """Undo what was applied, newest first and reloads last, and say why, with both observations."""
+    """Undo what failed and what belongs to it, newest first and reloads last, and say why, with both observations.
+
+    What does not belong to it and is confirmed by the observation stays.
+    """
+    todo = [result.step for result in results if result.status == "planned"]
+    refused = [step for step in todo if step.id in tried.refused]
+    lost = _lost(todo, refused, tried, left)
+    # Where the host could not be observed, nothing is confirmed.
+    set_back = [step for step in lost if step.id in tried.taken]
+    failed = [*refused, *(step for step in lost if step.id not in tried.taken)]
+    gone = fail_with(todo, failed, set_back) if again.have else {step.id for step in todo}
+    undone = [pair for pair in tried.done if pair[1].id in gone]
     outcome: Dict[str, Tuple[str, str]] = {}
     made = {entry.number: entry.folders for entry in journal.standing(area.name)}
-    rereads = [pair for pair in done if pair[1].is_reread]
-    for number, step in [pair for pair in reversed(done) if not pair[1].is_reread] + rereads:
-        outcome[step.id] = _undo(number, step, host, journal, refused=trouble is not None and step is trouble[0])
-    _remove_folders([folder for number, _step in done for folder in made[number]], host)
-    if trouble:
-        outcome[trouble[0].id] = ("failed", trouble[1])
+    rereads = [pair for pair in undone if pair[1].is_reread]
+    for number, step in [pair for pair in reversed(undone) if not pair[1].is_reread] + rereads:
+        outcome[step.id] = _undo(number, step, host, journal, refused=step.id in tried.refused)
+    _remove_folders([folder for number, _step in undone for folder in made[number]], host)
+    outcome.update({name: ("failed", reason) for name, reason in tried.refused.items()})
+    kept = [step for _number, step in tried.done if step.id not in gone]
     final = _look_again(area, want, host)
-    before = _adopt(area, seen)
-    # The plan is the judge of this too: what was undone has to be planned again, from the same value.
-    planned = {(step.id, str(step.before)) for step in final.steps}
-    is_back = (
-        _adopt(area, final) == before
-        and all(status != "stuck" for status, _d in outcome.values())
-        and all((step.id, str(step.before)) in planned for _n, step in done)
-    )
-    results = [
-        replace(r, status=outcome[r.step.id][0], detail=outcome[r.step.id][1])
-        if r.step.id in outcome
-        else (replace(r, status="skipped", detail="an earlier step failed") if r.status == "planned" else r)
-        for r in results
-    ]
-    findings = [_refusal(area, trouble[0], trouble[1])] if trouble else [_ignored(area, step) for step in left]
+    results = [StepResult(r.step, *_became(outcome, kept, r.step)) if r.status == "planned" else r for r in results]
+    findings = [_refusal(area, step, tried.refused[step.id], kept) for step in refused]
+    known = [*again.findings, *seen.findings]
+    findings += [_ignored(area, step, step.id in tried.taken, _actor(step, known), kept) for step in lost]
     return Report(
-        "rolled_back" if is_back else "failed",
+        "rolled_back" if _is_back(area, seen, final, undone, kept, outcome) else "failed",
         tuple(results),
         tuple(findings) + (again.findings if not again.have else ()) + final.findings,
-        before,
+        _adopt(area, seen),
         _adopt(area, again),
     )
+
+
+def _lost(todo: Sequence[Step], refused: Sequence[Step], tried: Tried, left: Sequence[Step]) -> List[Step]:
+    """What was done and shows something else, and what came up by it; what was not begun for a refusal is no loss."""
+    begun = {step.id for _number, step in tried.done} - fail_with(todo, refused)
+    return [step for step in left if step.id in begun or step.id not in {one.id for one in todo}]
+
+
+def _is_back(
+    area: Area,
+    seen: Look,
+    final: Look,
+    undone: Sequence[Tuple[int, Step]],
+    kept: Sequence[Step],
+    outcome: Mapping[str, Tuple[str, str]],
+) -> bool:
+    """Whether what was undone is as it was: the plan is the judge of this too, it has to be planned again from the same value."""
+    planned = {(step.id, str(step.before)) for step in final.steps}
+    return (
+        (bool(kept) or _adopt(area, final) == _adopt(area, seen))
+        and all(status != "stuck" for status, _detail in outcome.values())
+        and all((step.id, str(step.before)) in planned for _number, step in undone)
+        and not {step.id for step in final.steps} & {step.id for step in kept}
+    )
+
+
+def _became(outcome: Mapping[str, Tuple[str, str]], kept: Sequence[Step], step: Step) -> Tuple[str, str]:
+    if step.id in outcome:
+        return outcome[step.id]
+    return ("applied", "") if step in kept else ("skipped", "a step that it belongs to failed")
 
 
 def _undo(number: int, step: Step, host: Any, journal: Journal, refused: bool) -> Tuple[str, str]:
@@ -609,28 +670,55 @@ def _failed_to_look(area: Area, error: Exception) -> Finding:
     )
 
 
-def _refusal(area: Area, step: Step, reason: str) -> Finding:
+def _refusal(area: Area, step: Step, reason: str, kept: Sequence[Step]) -> Finding:
     return Finding(
         "engine.step-refused",
         "fail",
         step.target,
         step.after,
         reason,
-        "the host refused this step of %s, so what the run had changed was put back" % area.name,
+        "the host refused this step of %s, so what the run had changed was put back%s" % (area.name, _but(kept)),
         "read the reason, correct the wanted value or the host, and run again",
         "engine",
     )
 
 
-def _ignored(area: Area, step: Step) -> Finding:
+def _ignored(area: Area, step: Step, is_taken: bool, actor: str, kept: Sequence[Step]) -> Finding:
+    why = "the host took this step of %s without an error and still shows another value" % area.name
+    fix = "see who else sets it, or whether the kernel supports it: %s" % step.why
+    if actor or is_taken:
+        why = "the host took this step of %s, and %s sets it back" % (area.name, actor or "something on the host")
+        fix = (
+            "end that one's hold on it, or leave it out of the wanted values"
+            if actor
+            else "find who writes it (tuned, irqbalance, a timer, another management tool), or leave it out of the wanted values"
+        )
     return Finding(
         "engine.not-confirmed",
         "fail",
         step.target,
         step.after,
         step.before,
-        "the host took this step of %s without an error and still shows another value, "
-        "so what the run had changed was put back" % area.name,
-        "see who else sets it, or whether the kernel supports it: %s" % step.why,
+        "%s, so what the run had changed was put back%s" % (why, _but(kept)),
+        fix,
         "engine",
     )
+
+
+def _but(kept: Sequence[Step]) -> str:
+    """What stays, as the end of a sentence."""
+    if not kept:
+        return ""
+    names = ", ".join(step.target for step in kept[:_KEPT_SHOWN])
+    more = " and %d more" % (len(kept) - _KEPT_SHOWN) if len(kept) > _KEPT_SHOWN else ""
+    return "; what does not depend on it stays: %s%s" % (names, more)
+
+
+def _actor(step: Step, findings: Sequence[Finding]) -> str:
+    """Who else sets a value, where the area has found one; the thing is named as sysctl, or by the end of its path."""
+    names = [step.target.replace("/proc/sys/", "").replace("/", "."), "/".join(step.target.split("/")[-2:])]
+    for finding in findings:
+        place = "%s %s" % (finding.subject, finding.observed)
+        if ".foreign-" in finding.id and any(name in place for name in names):
+            return "%s (%s)" % (finding.observed, finding.subject)
+    return ""

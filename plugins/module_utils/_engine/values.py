@@ -110,6 +110,7 @@ class Step:
     ``then`` are further (path, text) values that a ``value`` step writes after its own: what the write resets.
     ``disk`` is the name below /dev/disk/by-id of the disk whose kernel name stands in ``target``, where there is
     one: kernel names move at a boot, so a revert goes by this name.
+    ``part`` names what it is a part of: when a step is refused, steps of other parts stay (``groups``).  Empty is all of its area.
     ``requires`` names steps (by id) that must have been applied for this one to make sense.
     ``needs`` tells people what the change costs, ``risk`` is what consent is given for.
     """
@@ -131,6 +132,7 @@ class Step:
     requires: Tuple[str, ...] = ()
     then: Tuple[Tuple[str, str], ...] = ()
     disk: str = ""
+    part: str = ""
     checks: Tuple[Tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:

@@ -228,6 +228,7 @@ def _queue_step(disk: Mapping[str, Any], link: str, setting: str, value: str) ->
         WHY[setting],
         SOURCE,
         disk=link,
+        part=disk["name"],
     )
     depth = disk["nr_requests"]
     if setting != "scheduler" or isinstance(depth, Unknown):

@@ -10,6 +10,7 @@ for good; what it takes only at boot is set for good and waits.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping
 
 from .._engine.values import Finding, Step, nothing_wanted
@@ -26,11 +27,15 @@ def check_want(want: Mapping[str, Any]) -> None:
 
 
 def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
-    """Files before live values, safe topics before those that wait for a boot."""
-    steps = kernel_sysctl.plan(want, have) + kernel_boot.plan(want, have)
-    for topic in (kernel_thp, kernel_cpu, kernel_limits, kernel_modules, kernel_cmdline):
-        steps += topic.plan(want, have)
-    return steps
+    """Files before live values, safe topics before those that wait for a boot.
+
+    A topic that the host refuses keeps no other from its values; the unit writes those of two topics at boot.
+    """
+    parts = (
+        ("sysctl", kernel_sysctl), ("boot", kernel_boot), ("boot", kernel_thp), ("boot", kernel_cpu),
+        ("limits", kernel_limits), ("modules", kernel_modules), ("cmdline", kernel_cmdline),
+    )  # fmt: skip
+    return [replace(step, part=part) for part, topic in parts for step in topic.plan(want, have)]
 
 
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:

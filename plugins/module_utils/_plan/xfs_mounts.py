@@ -66,7 +66,12 @@ def unit_files(
         steps.append(_switch_unit(volume, unit["name"], "disable", needed))
     why = "systemd mounts the volume by this unit at each boot"
     name = "volume.%s.unit" % volume["name"]
-    return [*steps, Step(name, "file", path, text, wanted, why, "systemd.mount(5)", needs="reload", requires=needed)]
+    return [
+        *steps,
+        Step(
+            name, "file", path, text, wanted, why, "systemd.mount(5)", needs="reload", requires=needed, part=volume["name"]
+        ),
+    ]  # fmt: skip
 
 
 def unit_enabled(volume: Mapping[str, Any], seen: Mapping[str, Any], needed: Tuple[str, ...]) -> List[Step]:
@@ -235,6 +240,7 @@ def run_step(
         deadline_s=deadline_s,
         undo=back,
         requires=requires,
+        part=volume["name"],
     )
 
 

@@ -42,8 +42,15 @@ def plan(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Step]:
         steps += _make(volume, seen, have)
     needed = tuple(step.id for step in steps)
     files = {"fstab": have["fstab"], "mdadm-conf": have["mdadm_conf"]["text"]}
-    steps += _keep(made, have, files, "", ())
-    return steps + _keep(new, have, files, ".new", needed)
+    steps += _keep(made, have, files, "", ()) + _keep(new, have, files, ".new", needed)
+    parts = {volume["name"]: _outermost(volume, want["volumes"]) for volume in want["volumes"]}
+    return [replace(step, part=parts.get(step.part, "")) for step in steps]
+
+
+def _outermost(volume: Volume, volumes: Sequence[Volume]) -> str:
+    """The mount point that a volume hangs on: one that is mounted below another stays or goes with it."""
+    points = sorted((other["mount_point"] for other in volumes), key=len)
+    return str(next(point for point in points if (volume["mount_point"] + "/").startswith(point.rstrip("/") + "/")))
 
 
 def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:

@@ -250,6 +250,26 @@ def test_a_refused_option_is_rolled_back(tmp_path: Path, how: str, lost: list[st
     prove_rolls_back(case, tmp_path, DiskHost(tmp_path, **{how: (words,)}))
 
 
+@pytest.mark.parametrize("inner", ["/data", "/scratch/data"])
+def test_a_volume_that_refuses_keeps_no_other_from_its_mount(tmp_path: Path, inner: str) -> None:
+    host = make(tmp_path)
+    data = dict(DATA, mount_point=inner)
+    case = Case(AREA, want(data, SCRATCH), make, DiskHost)
+    assert case.apply(host).state == "changed"
+    assert host.execute(["umount", inner], "", 60.0).ok
+    host.mounted("/scratch", "nvme2n1", ["allocsize=64k"])
+    steps = {step.id: step for step in planned(case.check(host))}
+    assert set(steps) == {"volume.data.mount", "volume.scratch.remount"}
+    stuck = DiskHost(tmp_path, refuse=(" ".join(steps["volume.scratch.remount"].argv),))
+    report = case.apply(stuck, "r2")
+    assert report.state == "rolled_back"
+    became = {result.step.id: result.status for result in report.steps}
+    # One that is mounted below the other hangs on it.
+    expected = "applied" if inner == "/data" else "undone"
+    assert became == {"volume.data.mount": expected, "volume.scratch.remount": "failed"}
+    assert ("volume.data.mount" in [step.id for step in planned(case.check(stuck))]) == (expected == "undone")
+
+
 @pytest.mark.parametrize("tool", ["mkfs.xfs", "mdadm"])
 def test_a_tool_that_refuses_a_blank_device_leaves_it_blank(tmp_path: Path, tool: str) -> None:
     make(tmp_path)

@@ -304,6 +304,76 @@ def turned(host: Host) -> bool:
     return host.read("/sys/knobs/a") == "1\n"
 
 
+def values_alone(wanted: Mapping[str, Any], have: Mapping[str, Any]) -> list[Step]:
+    """Each knob for itself, without a file that keeps them."""
+    return [replace(step, part=step.target) for step in plan(wanted, have) if step.kind == "value"]
+
+
+def test_what_does_not_depend_on_a_refused_step_is_done_and_stays(tmp_path: Path) -> None:
+    make(tmp_path)
+    host = KnobHost(tmp_path, refuse=("/sys/knobs/b",))
+    report = apply(host, worse(plan=values_alone))
+    assert report.state == "rolled_back"
+    assert statuses(report) == {"knobs.set.a": "applied", "knobs.set.b": "failed", "knobs.set.c": "applied"}
+    assert [host.read("/sys/knobs/" + name) for name in "abc"] == ["1\n", "0\n", "3\n"]
+    assert "what does not depend on it stays: /sys/knobs/a, /sys/knobs/c" in report.findings[0].why
+    assert [e.step.id for e in Journal(host.root).standing()] == ["knobs.set.a", "knobs.set.c"]
+    # The next run tries what was refused, and nothing else.
+    assert statuses(apply(host, worse(plan=values_alone), run="r2")) == {"knobs.set.b": "failed"}
+    engine.revert(host, Journal(host.root), apply=True, settle_s=(0.0,))
+    assert [host.read("/sys/knobs/" + name) for name in "abc"] == ["0\n", "0\n", "0\n"]
+
+
+class Contested(KnobHost):
+    """Somebody sets knob b back, a moment after each change of it."""
+
+    def set_value(self, path: str, text: str) -> None:
+        super().set_value(path, text)
+        if path == "/sys/knobs/c":
+            self.put("/sys/knobs/b", "0\n")
+
+
+def test_a_value_that_another_sets_back_costs_no_other_its_own(tmp_path: Path) -> None:
+    make(tmp_path)
+    host = Contested(tmp_path)
+    report = apply(host)
+    assert report.state == "rolled_back"
+    assert {name: status for name, status in statuses(report).items() if status != "applied"} == {
+        "knobs.set.b": "undone"
+    }
+    assert [host.read("/sys/knobs/" + name) for name in "abc"] == ["1\n", "0\n", "3\n"]
+    assert host.read(FILE) == host.read(DAEMON) == "a=1\nb=2\nc=3\n", "the file is as wanted, and so is all else in it"
+    [finding] = [f for f in report.findings if f.id == "engine.not-confirmed"]
+    assert finding.subject == "/sys/knobs/b"
+    assert "something on the host sets it back" in finding.why
+    assert "tuned" in finding.fix
+
+
+def test_who_sets_a_value_back_is_named_where_it_is_known(tmp_path: Path) -> None:
+    other = Finding(
+        "knobs.foreign-owner", "warn", "knobs/b", "one owner", "/etc/tuned/x/tuned.conf:3 sets 0", "w", "f", "s"
+    )
+    make(tmp_path)
+    report = apply(Contested(tmp_path), wanted=want(findings=[other]))
+    [finding] = [f for f in report.findings if f.id == "engine.not-confirmed"]
+    assert "/etc/tuned/x/tuned.conf:3 sets 0 (knobs/b) sets it back" in finding.why
+
+
+def test_a_value_that_the_kernel_never_took_takes_its_file_along(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    before = host.tree()
+    report = apply(KnobHost(tmp_path, ignore=("/sys/knobs/b",)))
+    assert (report.state, host.tree()) == ("rolled_back", before)
+
+
+def test_a_kept_step_that_is_not_confirmed_is_no_kept_step(tmp_path: Path) -> None:
+    make(tmp_path)
+    host = KnobHost(tmp_path, refuse=("/sys/knobs/b",), ignore=("/sys/knobs/c",))
+    report = apply(host, worse(plan=values_alone))
+    assert statuses(report) == {"knobs.set.a": "applied", "knobs.set.b": "failed", "knobs.set.c": "undone"}
+    assert [f.id for f in report.findings] == ["engine.step-refused", "engine.not-confirmed"]
+
+
 def test_an_undo_that_fails_is_a_failure_that_is_told(tmp_path: Path) -> None:
     class Stuck(KnobHost):
         def write(self, path: str, text: str | None, mode: int = 0o644) -> None:
