@@ -12,7 +12,7 @@ export ANSIBLE_CONFIG = $(CURDIR)/ansible.cfg
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev site audit report lab lab-down test lint unit sanity molecule bench docs clean
+.PHONY: help setup setup-dev site audit report lab lab-down test lint unit sanity molecule chaos bench docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -52,6 +52,9 @@ sanity: setup-dev ## ansible-test sanity on the built collection
 
 molecule: setup-dev ## The Molecule scenarios, on the lab
 	@python -m tools.scenarios $(ARGS)
+
+chaos: setup-dev ## Cut a lab host's power at every step of a run, one after the other (a night); goes on where it was
+	@python -m tools.chaos $(ARGS)
 
 bench: setup ## Compare with playbooks of stock modules: speed, and who notices a drift
 	@tools/bench.sh $(ARGS)

@@ -92,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
         ("reset", "fresh root and data disks, and a fresh boot", _reset),
         ("plug", "put the hot-plug disk in", _plug),
         ("unplug", "pull the hot-plug disk out", _unplug),
+        ("cut", "cut the power: QEMU is killed, and what the guest had not flushed is lost", _cut),
     ):
         one = commands.add_parser(name, help=text)
         one.add_argument("host", choices=HOSTS)
@@ -168,6 +169,11 @@ def _plug(words: argparse.Namespace) -> None:
 def _unplug(words: argparse.Namespace) -> None:
     with _alone():
         machine.unplug(Machine(HOSTS[words.host]))
+
+
+def _cut(words: argparse.Namespace) -> None:
+    with _alone():
+        machine.cut(Machine(HOSTS[words.host]))
 
 
 def _ssh(words: argparse.Namespace) -> None:

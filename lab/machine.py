@@ -283,6 +283,17 @@ def down(machine: Machine) -> None:
     say(f"{machine.host.name} is stopped")
 
 
+def cut(machine: Machine) -> None:
+    """Cut a host's power: its QEMU gets no chance to write anything more."""
+    pid = machine.pid
+    if pid is None:
+        raise LabError(f"{machine.host.name} is not running", hint=f"run: lab/lab.py up {machine.host.name}")
+    os.kill(pid, signal.SIGKILL)
+    if not _is_gone(machine, 10):
+        raise LabError(f"QEMU of {machine.host.name} does not end", hint=f"look at process {pid}")
+    say(f"{machine.host.name} has lost its power")
+
+
 def _end(machine: Machine) -> None:
     """End this host's QEMU, and nothing else, by its process id."""
     for number in (signal.SIGTERM, signal.SIGKILL):
