@@ -192,7 +192,7 @@ def record_run(machine: Machine, digest: str) -> Record:
     _never, lines = cut_site(machine, "record", None)
     report = json.loads((ARTIFACTS / "record" / f"{NAME}.json").read_text())
     if report["state"] not in SETTLED:
-        raise LabError(f"the run without a cut ends {report['state']}", hint=f"read {LOGS / 'record-site.log'}")
+        raise LabError(f"the run without a cut ends {report['state']}", hint=f"read {LOGS / 'record-cut.log'}")
     converged = snapshot(machine)
     machines.down(machine)
     return Record(digest, tuple(lines), before, converged)
@@ -326,7 +326,7 @@ def cut_site(machine: Machine, name: str, moment: Moment | None) -> tuple[Line |
         return power.play_until(
             machine,
             ["ansible-playbook", "site.yml"],
-            LOGS / f"{name}-site.log",
+            LOGS / f"{name}-cut.log",
             lambda line: moment is not None and line.name == moment.line.name,
             delay_s=moment.delay_s if moment else 0.0,
             cwd=ROOT,
