@@ -39,15 +39,19 @@ class Run:
             found.update((name, "%(id)s %(subject)s" % f) for f in area["findings"] if f["level"] != "info")
         return found - BUILT_IN
 
-    def interrupted(self) -> set[tuple[str, str]]:
-        """(area, run) of each run that the report calls cut off."""
+    def subjects(self, finding_id: str) -> set[tuple[str, str]]:
+        """(area, subject) of each finding of this kind."""
         areas = self.report["areas"].items()
         return {
             (name, finding["subject"])
             for name, area in areas
             for finding in area["findings"]
-            if finding["id"] == "engine.interrupted-run"
+            if finding["id"] == finding_id
         }
+
+    def interrupted(self) -> set[tuple[str, str]]:
+        """(area, run) of each run that the report calls cut off."""
+        return self.subjects("engine.interrupted-run")
 
 
 # What the audit always says of the lab: it has a slot of eight lanes and one that tells no NUMA node, on purpose.

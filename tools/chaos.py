@@ -351,6 +351,8 @@ def check_audit(audited: Run, found: Remains, record: Record) -> None:
     report = audited.report
     if audited.interrupted() != found.open_runs:
         raise Fault(f"open in the journal: {found.open_runs}; named by the audit: {audited.interrupted()}")
+    if audited.subjects("engine.journal-damaged"):
+        raise Fault(f"the audit calls the journal damaged: {last_words(audited)}")
     if report["state"] in ("unknown", "failed", "rolled_back"):
         raise Fault(f"the audit ends {report['state']}: {last_words(audited)}")
     if found.intended < record.steps and report["state"] in SETTLED:

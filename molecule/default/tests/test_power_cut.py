@@ -46,6 +46,7 @@ def test_a_host_comes_back_from_a_cut(gpu1: Any, name: str, text: str, delay_s: 
     assert remains.open_runs, remains
     run = play("playbooks/audit.yml", "power-cut-audit")
     assert run.interrupted() == remains.open_runs, run.output
+    assert not run.subjects("engine.journal-damaged"), run.output
     assert run.report["state"] == "drifted", run.output
 
 

@@ -29,7 +29,9 @@ ROWS = [json.dumps(event) for event in EVENTS]
 
 def test_lines_are_numbered_by_source_and_tell_their_step() -> None:
     lines = power.Lines()
-    read = [lines.read(row) for row in (f"journal {ROWS[1]}", "dpkg 2026-11-30 23:43:46 status unpacked x:amd64 1.0", "")]
+    read = [
+        lines.read(row) for row in (f"journal {ROWS[1]}", "dpkg 2026-11-30 23:43:46 status unpacked x:amd64 1.0", "")
+    ]
     read += [lines.read(f"journal {ROWS[2]}"), lines.read("journal {"), lines.read("==> a file of tail <==")]
     assert [(line.name, line.text) for line in read if line] == [
         ("journal:1", "intend kernel.file"),
@@ -81,7 +83,7 @@ def play(tmp_path: Path, script: str, text: str) -> tuple[power.Line | None, lis
 def test_the_power_is_cut_at_the_line_and_not_at_an_older_one(tmp_path: Path, host: list[str]) -> None:
     (tmp_path / "journal").write_text(ROWS[1] + "\n")
     rows = " ".join(f"'{row}'" for row in ROWS[:3])
-    script = f"echo it runs; for row in {rows}; do echo \"$row\" >>journal; sleep 0.3; done"
+    script = f'echo it runs; for row in {rows}; do echo "$row" >>journal; sleep 0.3; done'
     cut_at, seen = play(tmp_path, script, "intend kernel.file")
     assert cut_at and cut_at.name == "journal:2"
     assert seen == ["begin kernel_settings", "intend kernel.file"]

@@ -53,8 +53,9 @@ def test_other_words_are_refused(words: str) -> None:
     assert failed.value.hint == "make chaos ARGS=--list"
 
 
-def audited(state: str, cut_off: str = "") -> Run:
-    findings = [{"id": "engine.interrupted-run", "subject": cut_off}] if cut_off else []
+def audited(state: str, cut_off: str = "", damaged: str = "") -> Run:
+    found = {"engine.interrupted-run": cut_off, "engine.journal-damaged": damaged}
+    findings = [{"id": name, "subject": subject} for name, subject in found.items() if subject]
     report = {"state": state, "areas": {"kernel_settings": {"findings": findings, "steps": []}}}
     return Run(0, "GPUFLEET REPORT ***\n1 host, some words\n", {NAME: report})
 
@@ -70,10 +71,20 @@ OPEN = {("kernel_settings", "r1")}
         (audited("compliant", "r1"), Remains(OPEN, 0, "", ""), "0 of 1 steps were begun, and the audit says compliant"),
         (audited("drifted"), Remains(OPEN, 1, "", ""), "named by the audit: set()"),
         (audited("drifted", "r1"), Remains(set(), 1, "", ""), "open in the journal: set()"),
+        (audited("drifted", "r1", "journal"), Remains(OPEN, 1, "", ""), "the audit calls the journal damaged"),
         (audited("unknown", "r1"), Remains(OPEN, 1, "", ""), "the audit ends unknown: 1 host, some words"),
         (Run(2, "a traceback", {}), Remains(set(), 0, "", ""), "gives no report"),
     ],
-    ids=["in the middle", "at the end", "half for whole", "not named", "named for nothing", "unknown", "crash"],
+    ids=[
+        "in the middle",
+        "at the end",
+        "half for whole",
+        "not named",
+        "named for nothing",
+        "damaged",
+        "unknown",
+        "crash",
+    ],
 )
 def test_an_audit_after_a_cut_is_judged(run: Run, remains: Remains, fault: str) -> None:
     try:
