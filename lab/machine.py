@@ -164,7 +164,8 @@ def ssh_argv(machine: Machine, *words: str) -> list[str]:
         "-o",
         "UserKnownHostsFile=/dev/null",
         "-o",
-        "ConnectTimeout=20",
+        # The exchange of keys counts in this, and takes an emulated host that has just booted its time.
+        "ConnectTimeout=60",
         "-o",
         "ControlMaster=auto",
         "-o",

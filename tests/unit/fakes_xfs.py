@@ -243,6 +243,8 @@ class DiskHost(FakeHost):
         return OK
 
     def _rmdir(self, argv: Sequence[str], stdin: str) -> Result:
+        if argv[-1] in dict(self.mounts()):
+            return Result(1, "", "rmdir: failed to remove '%s': Device or resource busy" % argv[-1])
         os.rmdir(self.root + argv[-1])
         return OK
 
@@ -250,6 +252,8 @@ class DiskHost(FakeHost):
         """The scripts of _plan/xfs_mounts, known by their text."""
         path, is_mounted = argv[4], argv[4] in dict(self.mounts())
         if argv[2] == xfs_mounts.RMDIR:
+            if is_mounted and (self.content(dict(self.mounts())[path]["name"]) or {})["uuid"] == argv[5]:
+                self._umount(["umount", path], "")
             return self._rmdir(["rmdir", path], "") if os.path.isdir(self.root + path) else OK
         if argv[2] == xfs_mounts.UMOUNT:
             return self._umount(["umount", path], "") if is_mounted else OK

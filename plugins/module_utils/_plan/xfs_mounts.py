@@ -17,17 +17,21 @@ MOUNT_DEADLINE_S = 600.0
 # mkfs.xfs leaves out a last group below 16 MiB, so less than this is no growth of the device.
 GROWTH_MIN = xfs_wants.AG_MIN
 # Undoing what a killed run may never have done: each of these does nothing where there is nothing to do.
-RMDIR = 'test ! -d "$1" || rmdir "$1"'
+# After a boot in the middle of a run the volume may be mounted by its line or unit, and no step ever mounted it. Another
+# filesystem that is there by now stays, and keeps its folder.
+RMDIR = 'test ! -d "$1" || { test "$(findmnt -rno UUID -M "$1")" != "$2" || umount "$1"; rmdir "$1"; }'
 UMOUNT = '! mountpoint -q "$1" || umount "$1"'
 MOUNT_AS_BEFORE = 'test ! -d "$1" || mountpoint -q "$1" || mount -t xfs -o "$2" "$3" "$1"'
 REMOUNT = '! mountpoint -q "$1" || mount --options-source=disable -o "remount,$2" "$1"'
 
 
-def folders(volume: Mapping[str, Any], seen: Mapping[str, Any], needed: Tuple[str, ...]) -> List[Step]:
+def folders(
+    volume: Mapping[str, Any], seen: Mapping[str, Any], have: Mapping[str, Any], needed: Tuple[str, ...]
+) -> List[Step]:
     steps: List[Step] = []
     for number, path in enumerate(seen["missing_folders"]):
         name = "mount-point" + (".%d" % number if number else "")
-        undo = ["sh", "-c", RMDIR, "rmdir", path]
+        undo = ["sh", "-c", RMDIR, "rmdir", path, uuid_now(volume, seen, have)]
         argv = ["mkdir", "-m", "0755", path]
         steps.append(
             run_step(

@@ -146,7 +146,7 @@ def _keep(
     """
     steps = _arrays_file(pairs, have, files, suffix, needed)
     for volume, seen in pairs:
-        steps += xfs_mounts.folders(volume, seen, needed)
+        steps += xfs_mounts.folders(volume, seen, have, needed)
     text = files["fstab"] or ""
     for volume, seen in pairs:
         text = _fstab_for(volume, seen, have, text)

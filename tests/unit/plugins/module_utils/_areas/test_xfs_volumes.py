@@ -22,6 +22,7 @@ from proof import Case, planned, prove_converges, prove_reverts, prove_rolls_bac
 from ansible_collections.gpufleet.host.plugins.module_utils._areas.xfs_volumes import AREA, SPEC
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import engine
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, LiveHost, Result
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant, Unknown
 from ansible_collections.gpufleet.host.plugins.module_utils._plan import xfs_commands, xfs_limits
 
@@ -305,6 +306,40 @@ def test_a_refused_mkfs_leaves_the_array_and_the_next_run_goes_on(tmp_path: Path
 
 def test_survives_kills(tmp_path: Path) -> None:
     assert prove_survives_kills(CASE, tmp_path, MADE) > 15
+
+
+class PowerCut(BaseException):
+    """Nothing of ours goes on after it."""
+
+
+class CutBeforeMount(DiskHost):
+    """Its line of fstab is there, and no step has mounted the volume yet."""
+
+    def execute(self, argv: Any, stdin: str, deadline_s: float) -> Result:
+        if list(argv[:2]) == ["mount", "/data"]:
+            raise PowerCut
+        return super().execute(argv, stdin, deadline_s)
+
+
+@pytest.mark.parametrize("other", ["", "ffffffff-0000-4000-8000-000000000001"], ids=["ours", "another"])
+def test_a_volume_that_a_boot_mounted_in_the_middle_of_a_run_is_unmounted_by_revert(tmp_path: Path, other: str) -> None:
+    make(tmp_path)
+    case = Case(AREA, want(dict(DATA)), make, DiskHost)
+    with pytest.raises(PowerCut):
+        case.apply(CutBeforeMount(tmp_path))
+    journal = Journal(str(tmp_path))
+    # The line of the step that was about to begin may be lost with the power.
+    rows = Path(journal.path).read_text().splitlines(keepends=True)
+    Path(journal.path).write_text("".join(rows[:-1]))
+    host = DiskHost(tmp_path)
+    assert host.execute(["mount", "/data"], "", 10.0).ok
+    assert "volume.data.mount" not in [step.id for step in planned(case.apply(host, "r2"))]
+    if other:
+        name = dict(host.mounts())["/data"]["name"]
+        host.store(name, dict(host.content(name) or {}, uuid=other))
+    done = engine.revert(host, Journal(str(tmp_path)), apply=True, allow_risk="destructive")
+    assert ("/data" in dict(host.mounts())) == bool(other)
+    assert (done[AREA.name].state == "failed") == bool(other)
 
 
 def test_survives_kills_between_unmount_and_mount(tmp_path: Path) -> None:
