@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import (
@@ -260,7 +261,7 @@ def document(host: str, mode: str = "apply", facts: dict[str, Any] | None = None
     return found
 
 
-def blank(host: str, finding: dict[str, Any]) -> fleet.Document:
+def blank(host: str, finding: Mapping[str, Any]) -> fleet.Document:
     return fleet.with_finding(fleet.new_document(host, RUN, TAKEN), finding)
 
 
