@@ -21,7 +21,7 @@ from pathlib import Path
 import ansible_test
 
 from tools.parts import CACHE, ROOT, close
-from tools.unit import OLDEST, interpreters
+from tools.pythons import OLDEST, interpreters
 
 BUILD = CACHE / "build"
 TARGET = CACHE / "sanity/ansible_collections/gpufleet/host"
