@@ -53,7 +53,7 @@ sanity: setup-dev ## ansible-test sanity on the built collection
 molecule: setup-dev ## The Molecule scenarios, on the lab
 	@python -m tools.scenarios $(ARGS)
 
-chaos: setup-dev ## Cut a lab host's power at every step of a run, one after the other (a night); goes on where it was
+chaos: setup-dev ## Cut a lab host's power at every step of a run, one after the other (12 hours); goes on where it was
 	@python -m tools.chaos $(ARGS)
 
 bench: setup ## Compare with playbooks of stock modules: speed, and who notices a drift
