@@ -427,7 +427,7 @@ def _is_of_host(finding: Mapping[str, Any]) -> bool:
 def cause(document: Document) -> str:
     """What is the matter with a host, in one sentence: equal for hosts that ail from the same."""
     for finding in document["findings"]:
-        if _state_of_host_finding(finding) == document["state"]:
+        if _is_of_host(finding) and _state_of_host_finding(finding) == document["state"]:
             return _sentence("", finding)
     state = document["state"]
     worst_areas = [(name, area) for name, area in areas_by_urgency(document) if area["state"] == state]

@@ -12,14 +12,14 @@ from typing import Any, Callable, Mapping, Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
-from . import whole
+from . import lone_text, whole
 from .archive import CaptureError
 from .deadline import within
 from .door import bad_want_message, diff_of, host_report, new_run_id, refuse_without_root
 from .engine import OBSERVE_DEADLINE_S, Area, usable_journal
 from .host import CaptureHost, Host, LiveHost, MemoHost, name_of_capture, open_capture
 from .journal import Journal
-from .values import BadWant, Unknown, jsonable, readable
+from .values import BadWant, Finding, Unknown, jsonable, readable
 
 Facts = Callable[[Host, Sequence[Mapping[str, Any]], Mapping[str, Any]], Mapping[str, Any]]
 
@@ -55,7 +55,7 @@ def main(areas: Mapping[str, Area], host_facts: Facts) -> None:
     scratch = tempfile.mkdtemp(prefix="gpufleet-") if module.params["capture"] else ""
     try:
         host: Host = _opened(module, scratch) if scratch else LiveHost()
-        audit(module, areas, host_facts, MemoHost(host), getattr(host, "about", {}))
+        audit(module, areas, host_facts, host)
     except CaptureError as error:
         told = readable("capture: %s. Allowed: a folder or .tar.gz made by playbooks/capture.yml." % error)
         module.fail_json(msg=told)
@@ -71,9 +71,8 @@ def _opened(module: AnsibleModule, scratch: str) -> CaptureHost:
     return capture
 
 
-def audit(
-    module: AnsibleModule, known: Mapping[str, Area], host_facts: Facts, host: MemoHost, about: Mapping[str, Any]
-) -> None:
+def audit(module: AnsibleModule, known: Mapping[str, Area], host_facts: Facts, source: Host) -> None:
+    host, about, lone = MemoHost(source), getattr(source, "about", {}), getattr(source, "lone", "")
     wants = {}
     names = module.params["areas"] if module.params["areas"] is not None else list(module.params["wants"])
     for name in names:
@@ -83,9 +82,13 @@ def audit(
             wants[name] = whole.valid_want(known[name], module.params["wants"][name])
         except BadWant as error:
             module.fail_json(msg=bad_want_message(known[name], error))
-    areas = [known[name] for name in known if name in wants]
+    mute = _mute(lone, names)
+    areas = [known[name] for name in known if name in wants and name not in mute]
     journal, findings = (None, ()) if module.params["capture"] else usable_journal(Journal())
     reports = whole.audit(areas, wants, host, module.params["allow_risk"], journal)
+    if lone:
+        reports = {name: whole.as_told(report) for name, report in reports.items()}
+        findings = (_lone(lone, mute),) if mute else ()
     report = host_report(reports, module.params["run"] or new_run_id(), "audit", findings)
     if module.params["capture"]:
         report["host"] = name_of_capture(about, module.params["capture"])
@@ -106,3 +109,16 @@ def audit(
     if report["state"] in module.params["fail_on"]:
         module.fail_json(msg="the host is %s\n%s" % (report["state"], result["summary"]), **result)
     module.exit_json(**result)
+
+
+def _mute(lone: str, names: Sequence[str]) -> Sequence[str]:
+    """The areas that the output of one command is not asked for, unless nothing else was asked for."""
+    mute = [name for name in names if lone and name not in lone_text.SPEAKS_OF]
+    return mute if len(mute) < len(names) else []
+
+
+def _lone(lone: str, mute: Sequence[str]) -> Finding:
+    return Finding(
+        "capture.lone-text", "info", lone, "a whole capture", "the output of one command",
+        "%s shows nothing of %s" % (lone, ", ".join(mute)), "take a whole capture: playbooks/capture.yml", "node_audit",
+    )  # fmt: skip

@@ -41,7 +41,7 @@ from typing import (
 from . import archive, lone_text, paths, samples
 from .apart import apart
 from .archive import CaptureError
-from .values import ANSWERS, SAMPLES, Text, Unknown
+from .values import ANSWERS, NOT_RECORDED, SAMPLES, Text, Unknown
 
 # A file of /proc, /sys or /etc is far smaller; a larger one is not read into memory.
 READ_LIMIT_BYTES = 4 * 1024 * 1024
@@ -61,8 +61,6 @@ _LINGER_S = 0.2
 
 # How the files of captures end: what is before it names the host.
 CAPTURE_ENDING = re.compile(r"(?:\.tar\.gz|\.tgz|\.xml|\.txt|\.json|\.csv|\.log)$", re.IGNORECASE)
-# How the reason ends for a command that a capture does not hold.
-NOT_RECORDED = " was not recorded"
 # What the kernel says of a path where nothing is.  Any other error is none about what is there.
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
 # Processes come and go, and what they have open is theirs: an error there is no news about the machine.
@@ -324,6 +322,8 @@ class CaptureHost:
 
     def __init__(self, folder: str) -> None:
         self.is_live = False
+        # The command of which it is the output, where it is nothing else.
+        self.lone = ""
         self.folder = os.path.realpath(folder)
         for name in ("files", "commands"):
             if os.path.islink(os.path.join(self.folder, name)):
@@ -556,7 +556,9 @@ def open_capture(path: str, scratch: str) -> CaptureHost:
             raise CaptureError(
                 "%s is no archive, and not the output of one of: %s" % (path, lone_text.known_commands())
             )
-        return CaptureHost(scratch)
+        capture = CaptureHost(scratch)
+        capture.lone = " ".join(next(iter(capture._commands)))
+        return capture
     archive.unpack(path, scratch)
     return CaptureHost(_capture_top(scratch))
 

@@ -12,6 +12,8 @@ import re
 import time
 from typing import Optional, Sequence, Tuple
 
+# The areas that such an output can speak of: all that are known here are of the hardware and its driver.
+SPEAKS_OF = ("platform",)
 LIMIT_BYTES = 16 * 1024 * 1024
 _HEAD = 65536
 _GZIP = b"\x1f\x8b"

@@ -60,6 +60,15 @@ class Unknown:
         return "unknown (%s)" % self.reason
 
 
+# How the reason ends for what a capture does not hold.
+NOT_RECORDED = " was not recorded"
+
+
+def is_unrecorded(value: Any) -> bool:
+    """Whether all that is known of a thing is that a capture does not hold it."""
+    return isinstance(value, Unknown) and NOT_RECORDED in value.reason
+
+
 def as_unknown(value: Any, reason: str) -> Unknown:
     """The value itself where it says why it is unknown, else Unknown with this reason."""
     return value if isinstance(value, Unknown) else Unknown(reason)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import copy
 import traceback
+from dataclasses import replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from .engine import Area, run_area
+from .engine import Area, run_area, state_of
 from .host import Host
 from .journal import Journal
-from .values import BadWant, Finding, Report, StepResult, readable
+from .values import BadWant, Finding, Report, StepResult, is_unrecorded, readable
 from .want_slips import refuse_slips
 
 
@@ -65,6 +66,13 @@ def audit(
         except Exception as error:
             reports[area.name] = Report("failed", findings=(_bug(area, error),))
     return reports
+
+
+def as_told(report: Report) -> Report:
+    """The report on the output of one command: what such an output cannot show is nothing to say of its host."""
+    findings = tuple(finding for finding in report.findings if not is_unrecorded(finding.observed))
+    state = report.state if report.state == "failed" else state_of(report.steps, findings, "audit")
+    return replace(report, state=state, findings=findings)
 
 
 def to_apply(areas: Iterable[Area], reports: Mapping[str, Report]) -> List[str]:
