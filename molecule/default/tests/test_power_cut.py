@@ -20,10 +20,18 @@ from lab.hosts import GPU_HOST
 from lab.machine import Machine
 from lab.play import environment
 
+BEFORE = ARTIFACTS / "before-power-cut.txt"
 CUTS = (
     ("while the menu of the boot loader is made", "intend kernel.cmdline.update", 3.0),
     ("while a volume is mounted", "intend volume.models.mount", 0.0),
 )
+
+
+def test_write_down_what_a_boot_leaves(gpu1: Any) -> None:
+    """The scheduler that a hand had set before the first run is gone with a boot, whoever cuts the power."""
+    disk = gpu1.check_output("basename $(readlink -f /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_GPUFLEETNVME2)").strip()
+    gpu1.check_output("echo none >/sys/block/%s/queue/scheduler" % disk)
+    BEFORE.write_text("\n".join(snapshot(gpu1)))
 
 
 @pytest.mark.parametrize(("name", "text", "delay_s"), CUTS, ids=[name for name, _text, _delay in CUTS])
@@ -59,6 +67,6 @@ def test_a_run_ends_the_work() -> None:
 def test_all_of_it_goes_back(gpu1: Any) -> None:
     run = play("playbooks/revert.yml", "power-cut-revert", "-e", "gpufleet_allow_risk=destructive")
     assert run.rc == 0, run.output
-    before = set((ARTIFACTS / "baseline.txt").read_text().splitlines())
+    before = set(BEFORE.read_text().splitlines())
     now = set(snapshot(gpu1))
     assert (sorted(before - now), sorted(now - before)) == ([], [])
