@@ -90,7 +90,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine import captu
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import bad_want_message, refuse_without_root
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost, MemoHost, RecordingHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.values import BadWant
-from ansible_collections.gpufleet.host.plugins.module_utils._observe import inventory, topology
+from ansible_collections.gpufleet.host.plugins.module_utils._observe import everything, inventory, topology
 
 NAME = "capture.tar.gz"
 
@@ -149,6 +149,7 @@ def record(wants: Mapping[str, Any], options: Mapping[str, Any], dest: str) -> N
         topology.host_facts(host, options["gpu_match"])
         if "platform" in wants:
             inventory.observe(host, wants["platform"]["gpu_match"])
+        everything.observe(host)
         if options["scrub"]:
             capture.scrub_folder(folder, salt=os.urandom(16).hex())
         capture.pack(folder, dest)

@@ -137,7 +137,7 @@ def observe(host: Host) -> Dict[str, Any]:
     """The current arguments, the boot loader and its entries, and GRUB's defaults by line.
 
     ``loader`` is ``grub`` (Debian, Ubuntu), ``bls`` (EL) or None for one we do not know; ``tool`` is
-    the command that changes its entries.
+    the command that changes its entries; ``loader_seen`` is whether None means that there is none of them.
     """
     grubby, update_grub = _there(host, _GRUBBY), _there(host, _UPDATE_GRUB)
     names = [name for name in host.listdir(BLS_FOLDER) if name.endswith(".conf") and "rescue" not in name]
@@ -151,6 +151,8 @@ def observe(host: Host) -> Dict[str, Any]:
     return {
         "current": current(host),
         "loader": loader or None,
+        # Of a capture that is not whole, nobody knows what was not recorded.
+        "loader_seen": bool(loader) or host.is_live,
         "tool": tool,
         "entries": entries,
         "assignments": _assignments(host) if loader == "grub" else [],

@@ -83,6 +83,8 @@ def _live_one(host: Host, key: str, asked: List[str]) -> Dict[str, Any]:
     while folder and not host.exists("%s/%s" % (TOP, folder)):
         folder = folder.rsplit("/", 1)[0] if "/" in folder else ""
     near = [("%s/%s" % (folder, name)).lstrip("/") for name in host.listdir(("%s/%s" % (TOP, folder)).rstrip("/"))]
-    # A capture holds only what was asked for; a folder seen in full has names that nobody asked for.
-    is_seen = any(name not in asked and not any(key.startswith(name + "/") for key in asked) for name in near)
+    # Only a host, or a whole capture, holds what nobody asked for; a folder seen in full has such names.
+    is_seen = host.is_live and any(
+        name not in asked and not any(key.startswith(name + "/") for key in asked) for name in near
+    )
     return {"value": None if is_seen else Unknown("%s/%s was not seen" % (TOP, folder)), "near": near}

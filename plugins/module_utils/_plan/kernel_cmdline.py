@@ -101,6 +101,9 @@ def judge(want: Mapping[str, Any], have: Mapping[str, Any]) -> List[Finding]:
     findings: List[Finding] = []
     if isinstance(seen["current"], Unknown):
         findings.append(unseen("/proc/cmdline", seen["current"], "cat /proc/cmdline", SOURCE))
+    elif not seen["loader"] and not seen.get("loader_seen", True):
+        reason = Unknown("the files of a boot loader were not recorded")
+        findings.append(unseen("boot loader", reason, "take a whole capture (playbooks/capture.yml)", GRUB_SOURCE))
     elif not seen["loader"]:
         findings += _no_loader(wanted(want), seen["current"])
     if seen["loader"] and isinstance(seen["entries"], Unknown):

@@ -97,7 +97,9 @@ def test_what_a_host_says_is_never_rendered(place: Path) -> None:
     assert "lookup" in shown.stdout and shown.returncode == 0, shown.stdout + shown.stderr
     audited = play(place, "gpufleet.host.audit")
     assert "The host is drifted" in audited.stdout, audited.stdout + audited.stderr
-    assert "lookup" in (place / "artifacts/latest/gpu01.json").read_text(encoding="utf-8"), "kept in the report as words"
+    assert "lookup" in (place / "artifacts/latest/gpu01.json").read_text(encoding="utf-8"), (
+        "kept in the report as words"
+    )
     assert ran(place) == []
 
 

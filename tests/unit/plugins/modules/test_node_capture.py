@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, Callable
 
 import every_area
+import fakes_kernel
 import fakes_platform
 import pytest
 import yaml
 from fake_module import Ended, Module
 
-from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result, open_capture
+from ansible_collections.gpufleet.host.plugins.module_utils._areas.all import AREAS
+from ansible_collections.gpufleet.host.plugins.module_utils._engine import audit_door, engine, whole
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import CaptureHost, Result, open_capture
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.journal import Journal
 from ansible_collections.gpufleet.host.plugins.modules import node_audit, node_capture
 
@@ -346,3 +348,43 @@ def test_the_playbook_names_no_place_and_cleans_up_whatever_fails() -> None:
     assert "dest" not in take["gpufleet.host.node_capture"], "a name that can be known before is a trap for root"
     (remove,) = block["always"]
     assert remove["ansible.builtin.file"] == {"path": "{{ %s.dest | dirname }}" % take["register"], "state": "absent"}
+
+
+def test_a_whole_capture_answers_for_sysctls_that_nobody_wanted_when_it_was_taken(
+    tmp_path: Path, use: Callable[[Any], None]
+) -> None:
+    host = fakes_kernel.make(tmp_path / "host")
+    host.put("/proc/sys/net/core/somaxconn", "4096\n")
+    host.put("/proc/sys/net/ipv6/conf/all/stable_secret", "fe80::1\n")
+    use(host)
+    dest = str(tmp_path / "c.tar.gz")
+    ended(node_capture.main, dest=dest, wants={"kernel_settings": {"sysctls": {"vm.swappiness": "10"}}}, scrub=False)
+
+    def judged(sysctls: dict[str, str]) -> dict[str, Any]:
+        found = report(capture=dest, wants={"kernel_settings": {"sysctls": sysctls}})
+        return dict(found["areas"]["kernel_settings"])
+
+    later = judged({"net.core.somaxconn": "8192"})
+    assert [f["id"] for f in later["findings"] if f["level"] == "block"] == []
+    assert "/proc/sys/net/core/somaxconn" in [step["target"] for step in later["steps"]]
+    # It is whole, so what it does not hold is not there.
+    assert "kernel.sysctl-unknown" in [f["id"] for f in judged({"net.core.nosuch": "1"})["findings"]]
+    # The kernel's own secrets are no settings.
+    (tmp_path / "scratch").mkdir()
+    held = open_capture(dest, str(tmp_path / "scratch"))
+    assert not isinstance(held.read("/proc/sys/net/ipv6/conf/all/stable_secret"), str)
+
+
+def test_a_sparse_capture_knows_nothing_of_other_sysctls_nor_of_the_boot_loader(tmp_path: Path) -> None:
+    (tmp_path / "files/proc/sys/vm").mkdir(parents=True)
+    (tmp_path / "files/proc/sys/vm/swappiness").write_text("60\n")
+    (tmp_path / "files/proc/sys/vm/dirty_ratio").write_text("20\n")
+    (tmp_path / "files/proc/cmdline").write_text("root=/dev/sda1 ro\n")
+    (tmp_path / "commands").mkdir()
+    about = {"format": 1, "hostname": "h", "taken": "2026-01-31T12:00:00Z"}
+    (tmp_path / "capture.json").write_text(json.dumps(about))
+    want = whole.valid_want(AREAS["kernel_settings"], {"sysctls": {"vm.zone_reclaim_mode": 0}, "cmdline": ["iommu=pt"]})
+    found = engine.run_area(AREAS["kernel_settings"], want, CaptureHost(str(tmp_path)), mode="audit")
+    assert found.state == "unknown"
+    assert {"kernel.sysctl-unknown", "kernel.no-boot-loader"} & {finding.id for finding in found.findings} == set()
+    assert "files of a boot loader were not recorded" in str([finding.observed for finding in found.findings])
