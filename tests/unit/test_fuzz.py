@@ -144,7 +144,14 @@ class Garbled:
             return dice.choice((None, Unknown("Input/output error")))
         return garble(text if isinstance(text, str) else "1\n", dice)
 
-    def exists(self, path: str) -> bool:
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        return self._host.unseen
+
+    def read_own(self, path: str) -> Text:
+        return self.read(path)
+
+    def exists(self, path: str) -> bool | Unknown:
         found, dice = self._host.exists(path), self._dice("exists", path)
         return found if dice is None else dice.random() < 0.5
 
@@ -177,6 +184,10 @@ class Blind:
 
     def __init__(self, is_there: bool) -> None:
         self._is_there = is_there
+        self.unseen: Mapping[str, str] = {}
+
+    def read_own(self, path: str) -> Text:
+        return self.read(path)
 
     def read(self, path: str) -> Text:
         return Unknown("Input/output error") if self._is_there else None
@@ -308,7 +319,14 @@ class Asked:
             return Result(-1, "", "", "%s is not installed" % argv[0])
         return Result(result.rc, text, result.stderr)
 
-    def exists(self, path: str) -> bool:
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        return self._host.unseen
+
+    def read_own(self, path: str) -> Text:
+        return self.read(path)
+
+    def exists(self, path: str) -> bool | Unknown:
         return self._host.exists(path)
 
     def listdir(self, path: str) -> list[str]:
