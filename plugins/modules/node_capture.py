@@ -140,8 +140,7 @@ def recorded(wants: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 
 
 def record(wants: Mapping[str, Any], options: Mapping[str, Any], dest: str) -> None:
-    folder = tempfile.mkdtemp(prefix="gpufleet-")
-    try:
+    with capture.recording_folder() as folder:
         taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         host = MemoHost(RecordingHost(folder, socket.gethostname(), taken, LiveHost(), list(wants), options["name"]))
         # All that node_audit does with a host.
@@ -153,8 +152,6 @@ def record(wants: Mapping[str, Any], options: Mapping[str, Any], dest: str) -> N
         if options["scrub"]:
             capture.scrub_folder(folder, salt=os.urandom(16).hex())
         capture.pack(folder, dest)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

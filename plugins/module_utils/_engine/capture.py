@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import shutil
 import tarfile
 import tempfile
 from typing import Iterator, List, Set, Tuple
@@ -20,8 +23,49 @@ from .stand_ins import StandIns
 
 # Bytes in which a text would only be found by chance: variables of the firmware are flags.
 _EFI_VARIABLES = "/sys/firmware/efi/efivars/"
+# How the folders are called that captures are recorded in.
+_RECORDING = "gpufleet-recording-"
 # Names of modules and nothing else, a megabyte a kernel.
 _HARMLESS = ("modules.dep",)
+
+
+@contextlib.contextmanager
+def recording_folder() -> Iterator[str]:
+    """A folder for a recording that nobody else may enter, and that is gone afterwards.
+
+    A killed capture leaves its own, and what is in it is not scrubbed yet: the next one removes it. Which ones are in use
+    the kernel tells by their locks.
+    """
+    _remove_left_recordings()
+    folder = tempfile.mkdtemp(prefix=_RECORDING)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(fd)
+
+
+def _remove_left_recordings() -> None:
+    top = tempfile.gettempdir()
+    for name in sorted(os.listdir(top)):
+        if not name.startswith(_RECORDING):
+            continue
+        path = os.path.join(top, name)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            # Others may make a folder of that name in /tmp: theirs are not ours to remove.
+            if os.fstat(fd).st_uid == os.geteuid():
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
 
 
 def scrub_folder(folder: str, salt: str) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from .._engine.host import NOT_RECORDED, Host
-from .._engine.values import ANSWERS, Unknown
+from .._engine.host import Host
+from .._engine.values import ANSWERS, NOT_RECORDED, Unknown
 from . import mounts
 
 # A filesystem that works answers within milliseconds, a loaded server within a second.

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -132,3 +135,30 @@ def test_a_flood_in_the_log_takes_seconds_not_hours(tmp_path: Path) -> None:
     assert "AB00" not in after
     assert "00:11:22:33" not in after
     assert len(after.splitlines()) == 10_000
+
+
+LEAVE = """
+import os, signal, sys, tempfile
+sys.path.insert(0, %r)
+tempfile.tempdir = %r
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.capture import recording_folder
+with recording_folder() as folder:
+    open(os.path.join(folder, "secret"), "w").close()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_capture_left_is_removed_by_the_next_and_one_at_work_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    top = next(path for path in sys.path if (Path(path) / "ansible_collections/gpufleet/host").exists())
+    subprocess.run([sys.executable, "-c", LEAVE % (top, str(tmp_path))], check=False)
+    [left] = tmp_path.iterdir()
+    assert (left / "secret").exists(), "the trap is one"
+    (tmp_path / "gpufleet-recording-link").symlink_to(tmp_path / "elsewhere")
+    with capture.recording_folder() as at_work, capture.recording_folder() as other:
+        assert Path(at_work).exists() and at_work != other
+        assert not left.exists()
+        assert Path(at_work).stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in tmp_path.iterdir()] == ["gpufleet-recording-link"]
