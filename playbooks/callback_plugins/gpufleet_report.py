@@ -13,15 +13,17 @@ from typing import Any
 
 from ansible import constants as C
 
-from ansible_collections.gpufleet.host.plugins.callback.report import DOCUMENTATION as DOCUMENTATION
-from ansible_collections.gpufleet.host.plugins.callback.report import CallbackModule as Report
+from ansible_collections.gpufleet.host.plugins.callback import report
+
+# Its options are read from here.
+DOCUMENTATION = report.DOCUMENTATION
 
 
-class CallbackModule(Report):
+class CallbackModule(report.CallbackModule):
     CALLBACK_NAME = "gpufleet_report"
     CALLBACK_NEEDS_ENABLED = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # One report a run, also where somebody enabled the plugin by its name.
-        self.disabled = Report.CALLBACK_NAME in C.CALLBACKS_ENABLED
+        self.disabled = report.CallbackModule.CALLBACK_NAME in C.CALLBACKS_ENABLED

@@ -256,8 +256,8 @@ def test_a_wide_table_shows_that_it_goes_on(open_page: Opener, html: Pages) -> N
     # A browser without a screen draws no bars; their size is told all the same.
     box = """(e) => [e.scrollWidth - e.clientWidth, parseFloat(getComputedStyle(e, "::-webkit-scrollbar").height),
       getComputedStyle(e).backgroundAttachment]"""
-    more, bar, shadow = page.locator(".matrix").evaluate(box)
-    assert more > 50 and bar >= 8 and shadow == "local, scroll"
+    more, height, shadow = page.locator(".matrix").evaluate(box)
+    assert more > 50 and height >= 8 and shadow == "local, scroll"
     first = page.locator(".matrix tbody th").first
     before = first.bounding_box()
     page.locator(".matrix").evaluate("(e) => { e.scrollLeft = 300; }")
@@ -328,7 +328,7 @@ def test_states_are_told_apart_without_colour(open_page: Opener, html: Pages) ->
     pairs = page.locator(".matrix td.own").evaluate_all(
         """cells => cells.map((e) => [e.firstChild.nodeValue, getComputedStyle(e, "::before").getPropertyValue("--sign")])"""
     )
-    found = {(text, sign) for text, sign in pairs}
+    found = {tuple(pair) for pair in pairs}
     assert len({text for text, _sign in found}) == len({sign for _text, sign in found}) == len(found) == 8
     assert all(sign.startswith('url("data:image/svg+xml,') for _text, sign in found)
 

@@ -116,7 +116,6 @@ class Host(Protocol):
 
     def read_own(self, path: str) -> Text:
         """A file that nobody but root can change: what root is to believe, such as options that name further files."""
-        ...
 
     def exists(self, path: str) -> Union[bool, Unknown]: ...
 

@@ -38,7 +38,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("installed")
     galaxy = [BIN / "ansible-galaxy", "collection"]
     for argv in ([*galaxy, "build", "--output-path", place, ROOT], [*galaxy, "install", "-p", place, "TARBALL"]):
-        argv = [next(place.glob("*.tar.gz")) if word == "TARBALL" else word for word in argv]
+        argv = [word if word != "TARBALL" else sorted(place.glob("*.tar.gz"))[0] for word in argv]
         subprocess.run(argv, cwd=place, env=environment(), capture_output=True, text=True, check=True)
     before = sorted(place.rglob("*"))
     yield place

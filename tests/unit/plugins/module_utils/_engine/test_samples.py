@@ -144,7 +144,7 @@ def test_data_longer_than_two_parts_is_always_found(size: int, seed: int, millio
 
 
 def test_each_look_is_at_other_places() -> None:
-    one, other = (samples.places(1 << 40, random.SystemRandom()) for _ in range(2))
+    one, other = (samples.places(1 << 40, random.SystemRandom()) for _look in range(2))
     assert len(set(one) & set(other)) < 60
 
 

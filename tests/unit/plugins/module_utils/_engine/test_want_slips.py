@@ -44,7 +44,7 @@ def required(spec: Mapping[str, Any]) -> Dict[str, Any]:
 
 def planted(spec: Mapping[str, Any], path: str = "") -> Iterator[Tuple[Dict[str, Any], str, str]]:
     """Wants with one slip each, the place of the slip, and how the message on it goes on."""
-    first = next(iter(spec))
+    first = min(spec)
     yield dict(required(spec), **{first[:-1]: 1}), path + first[:-1], "no such key"
     for name, rule in spec.items():
         for want, place, says in _in_value(rule, path + name):
