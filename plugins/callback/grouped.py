@@ -36,7 +36,7 @@ from ansible_collections.gpufleet.host.plugins.module_utils._engine.values impor
 # So many hosts of a group are named, the others are counted.
 NAMED = 3
 _HOSTS = "\0hosts\0"
-# Equal causes name different addresses: ssh says to which one it could not connect.
+# ssh says to which address it could not connect.
 _ADDRESS = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b|\b[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\b")
 COUNTERS = (
     ("ok", "ok", C.COLOR_OK),
@@ -111,7 +111,7 @@ class CallbackModule(Default):
         self._record(super().v2_runner_on_skipped, result, is_last=True)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._record(super().v2_runner_on_unreachable, result, is_last=True)
+        self._record(super().v2_runner_on_unreachable, result, is_last=True, is_of_address=True)
 
     def v2_on_file_diff(self, result: Any) -> None:
         self._record(super().v2_on_file_diff, result)
@@ -169,7 +169,9 @@ class CallbackModule(Default):
 
     # --- the buffer
 
-    def _record(self, tell: Callable[[Any], None], result: Any, is_last: bool = False) -> None:
+    def _record(
+        self, tell: Callable[[Any], None], result: Any, is_last: bool = False, is_of_address: bool = False
+    ) -> None:
         host = result._host.get_name()
         label = self.host_label(result)
         recorder = Recorder(self._screen, self._flush)
@@ -182,7 +184,11 @@ class CallbackModule(Default):
         lines += [(_without(text, label, host), options) for text, options in recorder.lines]
         if is_last:
             del self._pending[host]
-            key = tuple(_ADDRESS.sub("address", text.replace(host, "host")) for text, _options in lines)
+            # Only its own name, and what ssh says of its own address, may differ: of all else each host has its line.
+            name = re.compile(r"(?<![\w.-])%s(?![\w-])" % re.escape(host))
+            key = tuple(name.sub("host", text) for text, _options in lines)
+            if is_of_address:
+                key = tuple(_ADDRESS.sub("address", text) for text in key)
             self._groups.setdefault(key, (lines, []))[1].append(label)
             self._count()
 

@@ -55,7 +55,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.door import refuse_without_root
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import LiveHost
-from ansible_collections.gpufleet.host.plugins.module_utils._engine.packages import PackageError, install, missing
+from ansible_collections.gpufleet.host.plugins.module_utils._engine.packages import PackageError, install, manager_of
+from ansible_collections.gpufleet.host.plugins.module_utils._observe.packages import missing
 
 
 def main() -> None:
@@ -65,9 +66,10 @@ def main() -> None:
     host = LiveHost()
     refuse_without_root(module, host, "check" if module.check_mode else "apply")
     try:
+        manager_of(host)
         lacking = missing(host, module.params["names"])
         if lacking and not module.check_mode:
-            install(host, lacking)
+            install(host, lacking, missing)
     except PackageError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(lacking), missing=lacking)

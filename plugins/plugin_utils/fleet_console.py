@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from .fleet_report import GOOD_STATES, label, one_line, visible
+from .fleet_report import GOOD_STATES, label, one_line
 
 # So many hosts of a group are named, the others are counted.
 NAMED = 3
@@ -65,4 +65,4 @@ def _state(host: Host) -> str:
 
 
 def _title(group: Sequence[Host]) -> str:
-    return one_line(visible(group[0]["host"]), WIDTH) if len(group) == 1 else "%d hosts" % len(group)
+    return one_line(group[0]["host"], WIDTH) if len(group) == 1 else "%d hosts" % len(group)

@@ -411,9 +411,7 @@ def label(name: str) -> str:
 
 def headline(document: Document) -> str:
     """What is the matter with a host, in one sentence, and how much more there is."""
-    words = cause(document)
-    if document["state"] == "changed":
-        words = words.replace("changed", "%s done" % _many(count_done(document), "change"), 1)
+    words = cause(document, "%s done" % _many(count_done(document), "change"))
     more = len(open_points(document)) - 1
     if document["state"] in GOOD_STATES or more <= 0 or any(map(_is_of_host, document["findings"])):
         return words
@@ -424,8 +422,11 @@ def _is_of_host(finding: Mapping[str, Any]) -> bool:
     return bool(finding["level"] != "info")
 
 
-def cause(document: Document) -> str:
-    """What is the matter with a host, in one sentence: equal for hosts that ail from the same."""
+def cause(document: Document, changed: str = "changed") -> str:
+    """What is the matter with a host, in one sentence: equal for hosts that ail from the same.
+
+    :param changed: how a host is called on which something was done.
+    """
     for finding in document["findings"]:
         if _is_of_host(finding) and _state_of_host_finding(finding) == document["state"]:
             return _sentence("", finding)
@@ -433,7 +434,7 @@ def cause(document: Document) -> str:
     worst_areas = [(name, area) for name, area in areas_by_urgency(document) if area["state"] == state]
     if state in GOOD_STATES:
         warnings = open_points(document)
-        words = "as wanted" if state == "compliant" else "changed, and as wanted now"
+        words = "as wanted" if state == "compliant" else "%s, and as wanted now" % changed
         if warnings:
             words += ", with %s: %s" % (_many(len(warnings), "warning"), _sentence(*warnings[0]))
         return words if document["areas"] else "nothing was looked at"

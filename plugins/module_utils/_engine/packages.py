@@ -17,7 +17,6 @@ from typing import Callable, List, Sequence, Tuple
 from .host import Hands, Host, Result
 
 APT_LISTS = "/var/lib/apt/lists"
-QUERY_DEADLINE_S = 20.0
 # A mirror that does not answer costs apt half a minute for each try; packages of megabytes come in seconds.
 REFRESH_DEADLINE_S = 300.0
 # Never cut off in its work: dpkg and rpm must finish what they began, so this is only against a wait without an end.
@@ -45,7 +44,6 @@ class Manager:
     """A package manager: how it is asked, and how it installs."""
 
     name: str
-    query: Callable[[Host, Sequence[str]], List[str]]
     install: Tuple[str, ...]
     refresh: Tuple[str, ...]
     has_lists: Callable[[Host], bool]
@@ -61,13 +59,11 @@ def manager_of(host: Host) -> Manager:
     raise PackageError("no package manager is known here (looked for %s): install the packages by other means" % paths)
 
 
-def missing(host: Host, names: Sequence[str]) -> List[str]:
-    """Those of the packages that are not installed."""
-    return manager_of(host).query(host, names)
+def install(hands: Hands, names: Sequence[str], missing: Callable[[Host, Sequence[str]], List[str]]) -> None:
+    """Install packages; raises PackageError with the reason, and with the mirrors that did not answer.
 
-
-def install(hands: Hands, names: Sequence[str]) -> None:
-    """Install packages; raises PackageError with the reason, and with the mirrors that did not answer."""
+    :param missing: tells which of some packages are not installed.
+    """
     manager = manager_of(hands)
     refreshed: List[Result] = []
     if not manager.has_lists(hands):
@@ -76,7 +72,7 @@ def install(hands: Hands, names: Sequence[str]) -> None:
     if not done.ok and not refreshed:
         refreshed.append(_do(hands, manager.refresh, REFRESH_DEADLINE_S))
         done = _do(hands, (*manager.install, *names), INSTALL_DEADLINE_S)
-    left = manager.query(hands, names)
+    left = missing(hands, names)
     if left:
         raise PackageError(_why(manager, left, [*refreshed, done]))
 
@@ -111,18 +107,6 @@ def _why(manager: Manager, left: Sequence[str], results: Sequence[Result]) -> st
     return "%s could not be installed, since %s. To see it: %s" % (", ".join(left), reason, manager.by_hand % names)
 
 
-def _dpkg_missing(host: Host, names: Sequence[str]) -> List[str]:
-    # Exit status 1 for a name that dpkg never met; the others are printed all the same.
-    rows = host.run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev} ${Package}\\n", *names], QUERY_DEADLINE_S).stdout
-    there = {row.split()[1] for row in rows.splitlines() if re.match(r"[ih]i\S* ", row)}
-    return [name for name in names if name not in there]
-
-
-def _rpm_missing(host: Host, names: Sequence[str]) -> List[str]:
-    there = host.run(["rpm", "-q", "--qf", "%{NAME}\\n", *names], QUERY_DEADLINE_S).stdout.split("\n")
-    return [name for name in names if name not in there]
-
-
 def _apt_has_lists(host: Host) -> bool:
     return any("_Packages" in name for name in host.listdir(APT_LISTS))
 
@@ -134,7 +118,6 @@ def _fetches_by_itself(_host: Host) -> bool:
 _RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
 _APT_MANAGER = Manager(
     "apt",
-    _dpkg_missing,
     _APT_INSTALL,
     _APT_REFRESH,
     _apt_has_lists,
@@ -142,7 +125,6 @@ _APT_MANAGER = Manager(
 )
 _DNF = Manager(
     "dnf",
-    _rpm_missing,
     ("dnf", "-q", "-y", "install"),
     ("dnf", "-q", "-y", "makecache"),
     _fetches_by_itself,

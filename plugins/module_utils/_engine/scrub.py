@@ -91,9 +91,9 @@ class Scrubber:
     def file(self, path: str, text: str) -> str:
         """A file by its path on the host."""
         name = os.path.basename(path)
-        if name in ("hostname", "machine-id") or name.endswith(("serial", "serial_number", "asset_tag")):
+        if name in ("hostname", "domainname", "machine-id") or name.endswith(("serial", "serial_number", "asset_tag")):
             word = text.strip()
-            made = self._make.host(word) if name == "hostname" else self._make.serial(word)
+            made = self._make.host(word) if name in ("hostname", "domainname") else self._make.serial(word)
             text = text if scrub_names.is_nobodys(word) or word == "localhost" else text.replace(word, made)
         if name.endswith("guid"):
             text = _GUID_FILE.sub(lambda match: self._guid(match.group()), text)

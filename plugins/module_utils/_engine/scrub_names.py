@@ -13,7 +13,7 @@ from typing import Callable, Iterator, List, Set
 
 # What firmware, drivers and tools write where they have no number: nobody's.
 _NOBODYS = re.compile(
-    r"0*|(?:0x)?0+|\[.*\]|<.*>|n/?a|none|null|nil|true|false|un(?:known|defined|specified).*|"
+    r"0*|(?:0x)?0+|\[.*\]|<.*>|\(none\)|n/?a|none|null|nil|true|false|un(?:known|defined|specified).*|"
     r"no[t]?[ -](?:\w+).*|to be filled.*|default(?: string)?|(?:system|chassis|base ?board|board)? ?serial ?(?:number|no\.?)|"
     r"asset[- _]?tag|.*_assettag|err!.*|f{8,}|x{2,}|[-.\s]*|0?123456789\w?|1234567890|redacted|empty|insufficient .*|"
     r"serial-[0-9a-f]{10}",

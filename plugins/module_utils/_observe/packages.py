@@ -187,6 +187,15 @@ def parse_versionlock(text: Text) -> Tuple[str, ...]:
     return tuple(row for row in rows if row and not row.startswith("!"))
 
 
+def missing(host: Host, names: Sequence[str]) -> List[str]:
+    """Those of some packages that are not installed."""
+    is_dpkg = host.exists("/var/lib/dpkg/status") is True
+    # Both end with an error for a name that they do not know, and print the others all the same.
+    said = host.run([*(_DPKG if is_dpkg else _RPM), *names], _DEADLINE_S).stdout
+    there = {package.name for package in (parse_dpkg if is_dpkg else parse_rpm)(said) if package.is_installed}
+    return [name for name in names if name not in there]
+
+
 def observe(host: Host) -> Union[Tuple[Package, ...], Unknown]:
     """What of PATTERNS is installed, with one run of the package manager."""
     runs: List[Tuple[List[str], bool]] = []

@@ -83,6 +83,13 @@ def test_what_differs_is_told_for_each(tmp_path: Path) -> None:
         assert [line for line in lines if told in line], "\n".join(lines)
 
 
+def test_a_value_of_each_host_is_no_name_of_it(tmp_path: Path) -> None:
+    """An address that a task prints differs from host to host, and so does a number that ends a host's name."""
+    lines = play(tmp_path, 3, "-e", "place={{ ' at 192.0.2.1%s' % inventory_hostname[-1] }}")
+    for number in "02":
+        assert [line for line in lines if f"at 192.0.2.1{number}" in line], "\n".join(lines)
+
+
 @pytest.mark.parametrize(
     ("hosts", "words"),
     [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d"], "a, b, c and 1 more")],

@@ -18,13 +18,14 @@ from ansible_collections.gpufleet.host.plugins.modules import node_packages
 def call(monkeypatch: pytest.MonkeyPatch, lacking: list[str], check: bool = False, error: str = "") -> tuple[Any, ...]:
     did: list[str] = []
 
-    def install(_host: object, names: list[str]) -> None:
+    def install(_host: object, names: list[str], _missing: object) -> None:
         if error:
             raise PackageError(error)
         did.extend(names)
 
     monkeypatch.setattr(node_packages, "AnsibleModule", Module)
     monkeypatch.setattr(node_packages, "LiveHost", lambda: LiveHost("/nowhere"))
+    monkeypatch.setattr(node_packages, "manager_of", lambda _host: None)
     monkeypatch.setattr(node_packages, "missing", lambda _host, _names: lacking)
     monkeypatch.setattr(node_packages, "install", install)
     Module.params, Module.check_mode = {"names": ["xfsprogs", "mdadm"]}, check

@@ -14,6 +14,7 @@ from fakes import FakeHost
 from ansible_collections.gpufleet.host.plugins.module_utils._engine import packages
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.host import Result
 from ansible_collections.gpufleet.host.plugins.module_utils._engine.packages import PackageError, unreached
+from ansible_collections.gpufleet.host.plugins.module_utils._observe.packages import missing
 
 LIST = packages.APT_LISTS + "/mirror.example_debian_dists_bookworm_main_binary-amd64_Packages"
 NO_SUCH = "E: Unable to locate package xfsprogs\n"
@@ -40,8 +41,8 @@ class AptHost(FakeHost):
 
     def _do(self, argv: Sequence[str], stdin: str) -> Result:
         if argv[0] == "dpkg-query":
-            found = "ii  xfsprogs\n" if self.is_installed else ""
-            return Result(0 if self.is_installed else 1, found + "rc  mdadm\n", "")
+            found = "ii  xfsprogs 6.1.0-1 amd64\n" if self.is_installed else ""
+            return Result(0 if self.is_installed else 1, found + "rc  mdadm 4.2-5 amd64\n", "")
         self.did.append("update" if argv[-1] == "update" else "install")
         if argv[-1] == "update":
             if self.mirror == "dead":
@@ -59,9 +60,9 @@ class AptHost(FakeHost):
 
 def test_what_is_there_is_not_missing_and_what_was_removed_is(tmp_path: Path) -> None:
     host = AptHost(tmp_path)
-    assert packages.missing(host, ["xfsprogs", "mdadm"]) == ["xfsprogs", "mdadm"]
+    assert missing(host, ["xfsprogs", "mdadm"]) == ["xfsprogs", "mdadm"]
     host.is_installed = True
-    assert packages.missing(host, ["xfsprogs", "mdadm"]) == ["mdadm"]
+    assert missing(host, ["xfsprogs", "mdadm"]) == ["mdadm"]
 
 
 @pytest.mark.parametrize(
@@ -74,14 +75,14 @@ def test_what_is_there_is_not_missing_and_what_was_removed_is(tmp_path: Path) ->
 )
 def test_lists_are_fetched_when_they_are_needed(tmp_path: Path, mirror: str, lists: bool, did: list[str]) -> None:
     host = AptHost(tmp_path, mirror, lists)
-    packages.install(host, ["xfsprogs"])
+    packages.install(host, ["xfsprogs"], missing)
     assert host.is_installed and host.did == did
 
 
 @pytest.mark.parametrize("lists", [True, False])
 def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path, lists: bool) -> None:
     with pytest.raises(PackageError) as error:
-        packages.install(AptHost(tmp_path, "dead", lists), ["xfsprogs"])
+        packages.install(AptHost(tmp_path, "dead", lists), ["xfsprogs"], missing)
     said = str(error.value)
     assert "http://mirror.example/debian/dists/bookworm/InRelease (Could not connect to mirror.example:80" in said
     assert said.endswith("To see it: sudo apt-get update && sudo apt-get install xfsprogs")
@@ -89,7 +90,7 @@ def test_a_mirror_that_does_not_answer_is_named(tmp_path: Path, lists: bool) -> 
 
 def test_without_a_known_manager_it_says_what_it_looked_for(tmp_path: Path) -> None:
     with pytest.raises(PackageError, match="/var/lib/dpkg/status"):
-        packages.missing(FakeHost(tmp_path), ["xfsprogs"])
+        packages.install(FakeHost(tmp_path), ["xfsprogs"], missing)
 
 
 def test_dnf_names_its_mirrors_too() -> None:
